@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ import htf
 from htf.estimation.prior import Prior
 from htf.frame.domain import FloatArray, IntArray
 from htf.query.cells import cell_counts
-from htf.series.borrowing import borrow, mechanism_of
+from htf.series.borrowing import borrow, foreseeing
 from htf.series.periods import Period
 from squares import PLACES as SIDES  # type: ignore[import-not-found]
 from squares import dense, errors, squares
@@ -108,8 +109,9 @@ def with_earlier(
     priors = [
         Prior.of(one, release.domain, str(n), "0" * 64) for n, one in enumerate(found) if one.any()
     ]
-    mechanism = mechanism_of(release.domain, priors)
-    return borrow(htf.publish(matrix, epsilon, mechanism, prior=priors, noise=noise), before)
+    recipe = htf.Recipe(source=matrix, domain=release.domain, prior=priors, epsilon=epsilon)
+    recipe = replace(recipe, settings=foreseeing(recipe))
+    return borrow(recipe.make(noise=noise), before)
 
 
 def questions(counts: IntArray, generator: np.random.Generator) -> dict[str, IntArray]:

@@ -48,9 +48,14 @@ def run_block(block: str, place: Path) -> str:
 
 
 def steps(page: str) -> list[tuple[str, str]]:
-    """What a reader of the page does, in order: blocks of Python, and commands."""
-    found = re.finditer(r"```python\n(.*?)```|^    (htf [^\n]*)$", page, re.S | re.M)
-    return [("python", m[1]) if m[1] else ("htf", m[2]) for m in found]
+    """What a reader of the page does, in order: blocks of Python, recipes, and commands."""
+    found = re.finditer(r"```(python|toml)\n(.*?)```|^    (htf [^\n]*)$", page, re.S | re.M)
+    return [(m[1], m[2]) if m[1] else ("htf", m[3]) for m in found]
+
+
+def write_recipe(block: str, place: Path) -> None:
+    """A block of TOML, whose first line is a comment that names its file."""
+    (place / block.partition("\n")[0].removeprefix("# ")).write_text(block)
 
 
 def follow(page: str, place: Path, visit: Callable[[str], str]) -> list[str]:
@@ -59,6 +64,8 @@ def follow(page: str, place: Path, visit: Callable[[str], str]) -> list[str]:
     for kind, text in steps((ROOT / page).read_text()):
         if kind == "python":
             run_block(text, place)
+        elif kind == "toml":
+            write_recipe(text, place)
         elif text.startswith("htf serve"):
             with served(text, place) as address:
                 told.append(visit(address))

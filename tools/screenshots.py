@@ -64,8 +64,8 @@ def _matrix(folder: Path, domain: htf.Domain, columns: dict[str, Any]) -> htf.Fr
 
 
 def _series(folder: Path, city: Any, domain: htf.Domain) -> Path:
-    plan = htf.SeriesPlan.of(domain, "year", "record", total=1, releases=len(YEARS))
-    made = htf.Series.create(folder / "years", plan)
+    recipe = htf.Recipe(domain=domain, epsilon=1)
+    made = htf.Series.create(folder / "years", recipe, "year", releases=len(YEARS))
     west, _, east, _ = city.domain_bounds
     generator = np.random.default_rng(1)
     for number, year in enumerate(YEARS):
@@ -129,6 +129,8 @@ def series_page(page: Any, folder: Path, out: Path) -> None:
     """Follow the tutorial about series. Its two pictures are kept, and one is taken of its page."""
     text = (TUTORIALS / "series.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    (recipe,) = re.findall(r"```toml\n(.*?)```", text, re.S)
+    (folder / "city.toml").write_text(recipe)
     commands = [shlex.split(line) for line in re.findall(r"^    htf (.*)$", text, re.M)]
     for arguments in [*(["-c", block] for block in blocks), *(["-m", "htf", *c] for c in commands)]:
         subprocess.run([sys.executable, *arguments], cwd=folder, check=True, capture_output=True)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf import Domain, FrequencyMatrix, Release, Series, SeriesPlan, publish
+from htf import Domain, FrequencyMatrix, Recipe, Release, Series, publish
 from htf.frame.crs import CRS84
 from htf.frame.domain import Axis
 from support import PATIENCE, people_matrix, require, require_module
@@ -72,8 +72,8 @@ def with_block(extra: int) -> FrequencyMatrix:
 @pytest.fixture(scope="session")
 def months(tmp_path_factory: pytest.TempPathFactory) -> Series:
     """In the second month there are 4,800 records more in one block, and in the third they are gone."""
-    plan = SeriesPlan.of(Domain(PLACE, CRS84), "month", "record", total=1, releases=12)
-    made = Series.create(tmp_path_factory.mktemp("series") / "months", plan)
+    recipe = Recipe(domain=Domain(PLACE, CRS84), epsilon=1)
+    made = Series.create(tmp_path_factory.mktemp("series") / "months", recipe, "month", releases=12)
     for month, extra in zip(MONTHS, (0, 300, 0), strict=True):
         made.add(with_block(extra), month, noise="fast")
     return made

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf import Domain, FrequencyMatrix, Layer, Series, SeriesPlan, draw, publish
+from htf import Domain, FrequencyMatrix, Layer, Recipe, Series, draw, publish
 from htf.cli.main import run
 from htf.frame.crs import CRS84
 from htf.frame.domain import Axis
@@ -185,8 +185,8 @@ def zone_months(tmp_path_factory: pytest.TempPathFactory) -> Series:
     """In the second month there is more in one tract, and in the third it is gone."""
     folder = tmp_path_factory.mktemp("zones") / "tracts"
     domain = Domain((Axis.named("zone", layer()),), CRS84)
-    plan = SeriesPlan.of(domain, "month", "record", total=1, releases=12)
-    made = Series.create(folder, plan)
+    recipe = Recipe(domain=domain, epsilon=1)
+    made = Series.create(folder, recipe, "month", releases=12)
     for month, extra in zip(MONTHS, (0, 900, 0), strict=True):
         counts = COUNTS + extra * (np.arange(len(COUNTS)) == 4)
         made.add(FrequencyMatrix.from_dense(domain, counts), month, noise="fast")

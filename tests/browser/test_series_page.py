@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf import Domain, FrequencyMatrix, Release, Series, SeriesPlan
+from htf import Domain, FrequencyMatrix, Recipe, Release, Series
 from htf.frame.crs import CRS84
 from htf.frame.domain import Axis
 from serving import running
@@ -256,8 +256,8 @@ def test_small_maps_of_all_periods(start: Any) -> None:
 def test_zones_through_time(tmp_path: Path, window: Any) -> None:
     """The slider, changes and the chart, as for a map; and one scale of colours."""
     domain = Domain((Axis.named("zone", layer()),), CRS84)
-    plan = SeriesPlan.of(domain, "month", "record", total=1, releases=12)
-    series = Series.create(tmp_path / "tracts", plan)
+    recipe = Recipe(domain=domain, epsilon=1)
+    series = Series.create(tmp_path / "tracts", recipe, "month", releases=12)
     for month, extra in zip(MONTHS, (0, 900, 0), strict=True):
         counts = COUNTS + extra * (np.arange(len(COUNTS)) == 4)
         series.add(FrequencyMatrix.from_dense(domain, counts), month, noise="fast")

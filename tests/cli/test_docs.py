@@ -20,7 +20,7 @@ from htf import BudgetFile, Protection, Release, publish, synthetic_zones
 from htf.cli.main import run as run_here
 from htf.forecasts.datasets import City
 from htf.forecasts.population import Population, RecordsEach
-from walking import README, ROOT, commands, run, run_block, run_process
+from walking import README, ROOT, commands, run, run_block, run_process, steps, write_recipe
 
 SET_UP = ("make demo", "pip install .", "make test", "source .venv/bin/activate")
 
@@ -424,6 +424,9 @@ def test_series_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (ROOT / "docs/series.md").read_text()
     ours = [c for c in commands(text) if c.startswith("htf ") and len(c.split()) > 3]
     ours = [c for c in ours if not any(word in c for word in ("BEFORE", "-o revised", " FILE"))]
+    for kind, block in steps(text):
+        if kind == "toml":
+            write_recipe(block, tmp_path)
     for name, seed in (("spring.parquet", 1), ("summer.parquet", 2)):
         run(
             f"htf release visits.parquet --bounds -30.176,39.865,-29.824,40.135 --epsilon {seed} -o {name}",
@@ -440,7 +443,7 @@ def test_series_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = []
     for command in ours:
         if command.startswith("htf series show"):  # changes need a second month
-            run("htf series add city visits.parquet --time time --period 2026-02", tmp_path)
+            run("htf series add city visits.parquet --period 2026-02", tmp_path)
         told.append(run(command, tmp_path))
     assert any("more than noise" in one for one in told)
     for name in ("box.png", "long.csv", "change.xlsx", "tracts.csv", "tracts.png"):

@@ -108,8 +108,9 @@ def test_yes_skips_the_question(words: list[str]) -> None:
 
 def test_a_series_says_it_too(words: list[str], tmp_path: Path) -> None:
     folder = tmp_path / "months"
-    plan = ["series", "init", str(folder), "--bounds", "0,0,0.4,0.4", "--cells", "64"]
-    assert run([*plan, "--epsilon-total", "1", "--releases", "2"]) == 0
+    (tmp_path / "map.toml").write_text('bounds = "0,0,0.4,0.4"\ncells = 64\nepsilon = 1\n')
+    plan = ["series", "init", str(folder), str(tmp_path / "map.toml")]
+    assert run([*plan, "--releases", "2"]) == 0
     add = ["series", "add", str(folder), words[1], "--period", "2026-01"]
     assert run([*add, "--dry-run"]) == 0
     assert list(folder.glob("*.parquet")) == []

@@ -263,7 +263,7 @@ def test_sums_are_divided_by_counts(name: str, capfd: pytest.CaptureFixture[str]
 def test_a_series_answers_like_its_releases(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     zones = name in ("zones by name", "a level")
     domain = Domain((Axis.named("zone", layer()),), "OGC:CRS84") if zones else publish().domain
-    series = Series.create("s", htf.SeriesPlan.of(domain, "month", "record", total=4, releases=4))
+    series = Series.create("s", htf.Recipe(domain=domain, epsilon=4), "month", releases=4)
     for month, times in (("2026-01", 1), ("2026-02", 3), ("2026-03", 3)):
         points = {key: np.tile(PLACES[key], times) for key in ("lon", "lat")}
         series.add(htf.read_points(points, domain, ["lon", "lat"]), month, noise="fast")

@@ -17,7 +17,7 @@ from htf import InputError, Recipe, Release
 from htf.base.options import words_of
 from htf.cli.main import run
 from htf.privacy.purchases import PURCHASES
-from htf.recipes.files import NAMES, load_recipe, save_recipe, to_toml
+from htf.recipes.files import NAMES, NOT_IN_FILES, load_recipe, save_recipe, to_toml
 from htf.recipes.quote import OFFERS
 
 BOUNDS = (0.0, 0.0, 1.0, 1.0)
@@ -220,7 +220,7 @@ def test_a_recipe_is_neither_written_over_nor_lost(
 
 
 def test_names_in_files_are_those_of_the_fields() -> None:
-    assert set(NAMES) == {one.name for one in fields(Recipe)} - {"domain", "label"}
+    assert set(NAMES) == {one.name for one in fields(Recipe)} - set(NOT_IN_FILES)
     with pytest.raises(TypeError, match="bound"):
         Recipe(source="a.csv", epsilon=1, bound=BOUNDS)  # type: ignore[call-arg]
 

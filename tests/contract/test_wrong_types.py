@@ -181,8 +181,8 @@ class World:
         hours = htf.Domain((*self.domain.axes, htf.Axis("hour", 0, 24, 3)), self.domain.crs)
         by_hour = htf.FrequencyMatrix.from_dense(hours, np.full((4, 4, 3), 50))
         self.hours = Layer.of(htf.publish(by_hour, 1, "singular", noise="seeded:1"))
-        plan = htf.SeriesPlan.of(self.domain, "month", "record", total=1, releases=3)
-        self.series = htf.Series.create(folder / "months", plan)
+        recipe = htf.Recipe(domain=self.domain, epsilon=1)
+        self.series = htf.Series.create(folder / "months", recipe, "month", releases=3)
         self.series.add(self.matrix, "2026-01", noise="fast")
         self.of_zones = htf.publish(self._zone_matrix(), 1, noise="fast")
 
@@ -234,7 +234,7 @@ RECIPE_TAKES: dict[str, set[str]] = {
     **dict.fromkeys(("bounds", "around", "cells", "within", "dest_within", "distinct", "distinct_boxes"), _NUMBERS),
     **dict.fromkeys(("axes", "categories", "other", "spend", "settings", "prior"), _LISTED),
     **dict.fromkeys(
-        ("domain", "encoding", "count", "per", "once_per", "weight", "max_weight", "time_format", "since", "until"), NONE
+        ("domain", "inside", "columns", "encoding", "count", "per", "once_per", "weight", "max_weight", "time_format", "since", "until"), NONE
     ),
     **dict.fromkeys(("skip_lines", "skip_last"), NONE | WHOLE),
     "zones": _PLAIN | {"path"},
@@ -487,31 +487,21 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"values": {"floats"}, "variances": {"floats"}, "periods": WHOLE},
         {"periods": "periods|background"},
     ),
-    "SeriesPlan.of": lambda w: Call(
-        htf.SeriesPlan.of,
-        {
-            "domain": w.domain,
-            "period": "month",
-            "unit": "record",
-            "total": 9,
-            "releases": 3,
-            "each": None,
-        },
-        {
-            "total": {*EPSILON, "instance of ours"},
-            "releases": WHOLE,
-            "each": {*NONE, *EPSILON, "instance of ours"},
-        },
-        {"total": "epsilon|total", "each": "epsilon|costs", "releases": "releases"},
-    ),
     "Series.create": lambda w: Call(
         htf.Series.create,
         {
             "folder": w.output(""),
-            "plan": htf.SeriesPlan.of(w.domain, "month", "record", total=1, releases=3),
+            "recipe": htf.Recipe(domain=w.domain, epsilon="0.01"),
+            "period": "month",
+            "releases": 3,
+            "total": 9,
         },
-        {"folder": {"text", "path"}},
-        {"folder": "folder|name"},
+        {
+            "folder": {"text", "path"},
+            "total": {*NONE, *EPSILON, "instance of ours"},
+            "releases": WHOLE,
+        },
+        {"folder": "folder|name", "total": "epsilon|total", "releases": "releases"},
         runs=False,
     ),
     "Protection.from_dict": lambda _: Call(
@@ -1414,7 +1404,7 @@ def test_parameters_of_mechanisms(name: str) -> None:
 
 # Classes that functions of ours make and give out, or that only mechanisms hold.
 MADE_HERE = {
-    "Account", "Check", "CityPoints", "Entry", "FileMark", "Histogram", "LedgerLine", "Level", "Outlines", "PointsCheck", "Quote", "RegionTree", "Tiling",
+    "Account", "Check", "CityPoints", "Entry", "FileMark", "Histogram", "LedgerLine", "Level", "Outlines", "PointsCheck", "Quote", "RegionTree", "SeriesPlan", "Tiling",
     "Trips", "View", "Visits", "Window", "ZonesBought",
 }  # fmt: skip
 

@@ -99,8 +99,8 @@ def make_kinds(folder: Path) -> dict[str, Path]:
     for name, release in made.items():
         paths[name] = folder / f"kind-{name}.parquet"
         release.save(paths[name], overwrite=True)
-    plan = htf.SeriesPlan.of(on_map, "month", "record", total=1, releases=3)
-    series = htf.Series.create(folder / "kind-series", plan)
+    recipe = htf.Recipe(domain=on_map, epsilon=1)
+    series = htf.Series.create(folder / "kind-series", recipe, "month", releases=3)
     for month in (1, 2):
         series.add(count(on_map), f"2026-0{month}", noise=FastNoise())
     paths["borrowed"] = folder / "kind-series" / "2026-02.parquet"
@@ -311,8 +311,9 @@ def _restored(chance: random.Random, folder: Path) -> tuple[str, str]:
     """An old copy of the budget file of a series, put back. No release is made that it does not know of."""
     domain = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
     unit = chance.choice(("record", "person"))
-    plan = htf.SeriesPlan.of(domain, "month", unit, total=4, releases=4)
-    series = htf.Series.create(folder, plan)
+    user = None if unit == "record" else "who"
+    recipe = htf.Recipe(domain=domain, user=user, epsilon=4 if user is None else 1)
+    series = htf.Series.create(folder, recipe, "month", releases=4)
     table = {"lon": [0.5] * 40, "lat": [0.5] * 40, "who": list(range(40))}
     matrix = htf.read_points(
         table, domain, ["lon", "lat"], user=None if unit == "record" else "who"

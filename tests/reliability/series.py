@@ -117,8 +117,8 @@ def _saved_elsewhere(name: str, folder: Path, every: int, seed: int) -> Tally:
 
 def _make(folder: Path, unit: str, correct: bool) -> Path:
     """A series of one month, or of two if the second is to be corrected."""
-    plan = htf.SeriesPlan.of(DOMAIN, "month", unit, total=4, releases=4, each="0.5")
-    series = htf.Series.create(folder, plan)
+    recipe = htf.Recipe(domain=DOMAIN, user=None if unit == "record" else "who", epsilon="0.5")
+    series = htf.Series.create(folder, recipe, "month", releases=4, total=4)
     for month in (1, 2) if correct else (1,):
         series.add(counts_of(unit, month), f"2026-0{month}", noise="fast")
     return folder
@@ -165,14 +165,7 @@ def _add_elsewhere(folder: Path, matrix: htf.FrequencyMatrix, noise: FastNoise) 
     series = htf.Series(folder)
     with series.adding("2026-02") as addition:
         assert not isinstance(addition, htf.Release)
-        series.check_matrix(matrix)
-        series.pin_matrix(matrix)
-        options: dict[str, Any] = {
-            "noise": noise,
-            "budget": addition.budget,
-            "label": addition.label,
-        }
-        made = htf.publish(matrix, series.plan.each, prior=addition.priors, **options)
+        made = series.fill(addition, matrix).make(budget=addition.budget, noise=noise)
         addition.output.write_bytes(IN_THE_WAY)
         run = Run(addition.output, overwrite=False, budget=addition.budget)
         with suppress(OutputError):

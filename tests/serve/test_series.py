@@ -13,7 +13,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from htf import Domain, FrequencyMatrix, InputError, Series, SeriesPlan
+from htf import Domain, FrequencyMatrix, InputError, Recipe, Series
 from htf.serve.holdings import find_sources, load_holdings, reload_holdings
 from serving import BOUNDS, client, process, running
 
@@ -22,9 +22,8 @@ MONTHS = ("2026-01", "2026-02")
 
 def make_series(folder: Path) -> Series:
     domain = Domain.from_bounds(*BOUNDS, cells=16)
-    made = Series.create(
-        folder, SeriesPlan.of(domain, "month", "record", total=1, releases=12, each="0.5")
-    )
+    recipe = Recipe(domain=domain, epsilon="0.5")
+    made = Series.create(folder, recipe, "month", releases=12, total=1)
     for number, month in enumerate(MONTHS):
         counts = np.full((16, 16), 20 + 50 * number)
         made.add(FrequencyMatrix.from_dense(domain, counts), month, noise="fast")
@@ -101,8 +100,8 @@ def test_a_series_keeps_its_id_when_another_is_withdrawn(tmp_path: Path) -> None
 
 def test_an_empty_series_is_refused(tmp_path: Path) -> None:
     domain = Domain.from_bounds(*BOUNDS, cells=16)
-    plan = SeriesPlan.of(domain, "month", "record", total=1, releases=12)
-    Series.create(tmp_path / "empty", plan)
+    recipe = Recipe(domain=domain, epsilon=1)
+    Series.create(tmp_path / "empty", recipe, "month", releases=12)
     with pytest.raises(InputError, match="has no release yet: add one with `htf series add`"):
         find_sources([tmp_path / "empty"])
 

@@ -38,10 +38,10 @@ from htf import (
     Epsilon,
     FrequencyMatrix,
     Protection,
+    Recipe,
     RecordsPerPerson,
     Release,
     Series,
-    SeriesPlan,
     WeighedRecords,
     measure_activity,
     measure_clipped,
@@ -692,9 +692,14 @@ def quick(tmp_path: Path) -> Iterator[Path]:
 def series_loss(tmp_path: Path, unit: str, changed: tuple[int, ...], run: int) -> float:
     """What the releases of three months tell of a record or a person that is in the `changed` ones, as ln of a likelihood
     ratio. Each release has borrowed from those before it."""
-    made = Series.create(
-        tmp_path / f"{unit}{run}", SeriesPlan.of(LESS.domain, "month", unit, total=1, releases=3)
-    )
+    of_person = {
+        "user": "who",
+        "max_records": 1,
+        "spend": {"activity": 0},
+        "epsilon": "0.333333333333333",
+    }
+    recipe = Recipe(domain=LESS.domain, **(of_person if unit == "person" else {"epsilon": 1}))
+    made = Series.create(tmp_path / f"{unit}{run}", recipe, "month", releases=3)
     loss = 0.0
     for month in (1, 2, 3):
         more, less = (of_people(one, 1) if unit == "person" else one for one in (MORE, LESS))

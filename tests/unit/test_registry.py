@@ -138,8 +138,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 def test_a_release_of_a_series_has_its_plan(tmp_path: Path) -> None:
     domain = Domain.from_bounds(0, 0, 1, 1, cells=4)
-    plan = htf.SeriesPlan.of(domain, "month", "record", total=1, releases=12)
-    series = htf.Series.create(tmp_path / "city", plan)
+    recipe = htf.Recipe(domain=domain, epsilon=1)
+    series = htf.Series.create(tmp_path / "city", recipe, "month", releases=12)
     series.add(FrequencyMatrix.from_dense(domain, np.full((4, 4), 9)), "2026-01")
     source, output = tmp_path / "city/2026-01.parquet", tmp_path / "record.yml"
     assert run(["info", str(source), "--registry", "-o", str(output)]) == 0

@@ -191,8 +191,8 @@ def test_the_budget_adds_up(tmp_path: Path) -> None:
 
 def test_a_series(tmp_path: Path) -> None:
     matrix = town()
-    plan = htf.SeriesPlan.of(matrix.domain, "month", "record", total=1, releases=12)
-    series = htf.Series.create(tmp_path / "city", plan)
+    recipe = htf.Recipe(domain=matrix.domain, epsilon=1)
+    series = htf.Series.create(tmp_path / "city", recipe, "month", releases=12)
     with pytest.raises(InputError, match="has no release yet"):
         read_subject(tmp_path / "city", None, None, 0)
     for month in ("2026-01", "2026-02"):
@@ -200,7 +200,7 @@ def test_a_series(tmp_path: Path) -> None:
     subject = read_subject(tmp_path / "city", None, None, 0)
     board, lawyer, statistician = text_of(subject)
     assert "2 of up to 12 are published" in board
-    assert " ".join(plan.told) in board
+    assert " ".join(series.plan.told) in board
     for month in ("2026-01", "2026-02"):
         assert f"{month}.parquet" in lawyer
         assert f"{month}.parquet" in statistician

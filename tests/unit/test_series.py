@@ -22,8 +22,8 @@ from htf import (
     FrequencyMatrix,
     InputError,
     Prior,
+    Recipe,
     Series,
-    SeriesPlan,
     publish,
 )
 from htf.cli.main import run
@@ -34,6 +34,7 @@ from htf.query.cells import cell_counts
 from htf.series.borrowing import borrow
 from htf.series.folder import BUDGET
 from htf.series.periods import KINDS, Period
+from htf.series.plan import share_of_total
 from htf.series.verification import verify_series
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, cells=16)
@@ -57,16 +58,29 @@ def counts(month: int, people: bool = False, more: int = 0) -> FrequencyMatrix:
     return htf.read_points(table, DOMAIN, ["lon", "lat"], user="who")
 
 
-def plan(**changes: Any) -> SeriesPlan:
+UNITS: dict[str, dict[str, Any]] = {
+    "record": {},
+    "person": {"user": "who"},
+    **{f"person-{per}": {"user": "who", "per": per, "time": "when"} for per in ("week", "month")},
+}
+
+
+def create(folder: Path, **changes: Any) -> Series:
+    """A series of six months, whose total is 1."""
     given: dict[str, Any] = {"unit": "record", "total": 1, "releases": 6, "each": None, **changes}
-    unit = given.pop("unit")
-    return SeriesPlan.of(given.pop("domain", DOMAIN), given.pop("period", "month"), unit, **given)
+    total, releases = given["total"], given["releases"]
+    recipe = Recipe(domain=DOMAIN, **UNITS[given["unit"]], epsilon=given["each"] or total)
+    if given["each"] is None:
+        recipe = replace(recipe, epsilon=share_of_total(recipe, releases))
+    return Series.create(
+        folder, recipe, given.get("period", "month"), releases=releases, total=total
+    )
 
 
 @pytest.fixture(scope="module")
 def year(tmp_path_factory: pytest.TempPathFactory) -> Series:
     """Four months, the last of which has a third more."""
-    made = Series.create(tmp_path_factory.mktemp("series") / "year", plan())
+    made = create(tmp_path_factory.mktemp("series") / "year")
     for month in range(1, 5):
         made.add(counts(month, more=500 * (month == 4)), f"2026-0{month}", noise=FixedNoise(month))
     return made
@@ -100,21 +114,30 @@ def test_periods_are_in_order() -> None:
     assert [week.name for week in sorted(weeks)] == ["2025-W52", "2026-W01", "2026-W02"]
 
 
-def test_what_a_release_costs_depends_on_the_unit() -> None:
+def test_what_a_release_costs_depends_on_the_unit(tmp_path: Path) -> None:
     """docs/proofs/series.md: periods add up for a person, and for no other unit."""
-    assert plan(total=2, releases=24).each == Epsilon.of(2)
-    assert plan(unit="person-month", total=2, releases=24).each == Epsilon.of(2)
-    of_persons = plan(unit="person", total=2, releases=24)
-    assert of_persons.each.units == Epsilon.of(2).units // 24
-    assert "loses at most epsilon 2." in of_persons.told[-1]
-    assert "loses up to epsilon 48." in plan(unit="person-month", total=2, releases=24).told[-1]
-    assert "k times" in plan().told[-1]
+    plans = {
+        unit: create(tmp_path / unit, unit=unit, total=2, releases=24).plan
+        for unit in ("record", "person", "person-month")
+    }
+    assert {unit: plan.unit for unit, plan in plans.items()} == {unit: unit for unit in plans}
+    assert plans["record"].each == plans["person-month"].each == Epsilon.of(2)
+    assert plans["person"].each.units == Epsilon.of(2).units // 24
+    assert "loses at most epsilon 2." in plans["person"].told[-1]
+    assert "loses up to epsilon 48." in plans["person-month"].told[-1]
+    assert "k times" in plans["record"].told[-1]
+
+
+def test_the_total_is_what_releases_cost_unless_it_is_given(tmp_path: Path) -> None:
+    for user, total in ((None, "0.5"), ("who", 6)):
+        recipe = Recipe(domain=DOMAIN, user=user, epsilon="0.5")
+        made = Series.create(tmp_path / str(user), recipe, "month", releases=12)
+        assert made.plan.total == Epsilon.of(total)
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"unit": "household"}, "the unit must be one of"),
         ({"period": "decade"}, "the period must be one of"),
         ({"releases": 0}, "between 1 and 10,000 releases, got 0"),
         ({"each": 2}, "more than the total of 1"),
@@ -122,24 +145,25 @@ def test_what_a_release_costs_depends_on_the_unit() -> None:
         ({"unit": "person-week"}, "needs releases of weeks, not of months"),
     ],
 )
-def test_plans_that_do_not_add_up(wrong: dict[str, Any], message: str) -> None:
+def test_plans_that_do_not_add_up(tmp_path: Path, wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        plan(**wrong)
+        create(tmp_path / "s", **wrong)
+    assert not (tmp_path / "s").exists()
 
 
 def test_the_plan_is_final(tmp_path: Path) -> None:
-    made = Series.create(tmp_path / "a", plan(each="0.25"))
+    made = create(tmp_path / "a", each="0.25")
     assert Series(tmp_path / "a").plan == made.plan
     with pytest.raises(InputError, match="is not an empty folder"):
-        Series.create(tmp_path / "a", plan())
+        create(tmp_path / "a")
     with pytest.raises(InputError, match=r"is no series: it has no series\.json"):
         Series(tmp_path)
-    for damage in ("{", "[]", '{"format": 2}'):
+    for damage in ("{", "[]", '{"format": 3}'):
         (tmp_path / "a" / "series.json").write_text(damage)
         with pytest.raises(InputError, match="cannot read the plan"):
             Series(tmp_path / "a")
-    (tmp_path / "a" / "series.json").write_text('{"format": 1}')
-    with pytest.raises(InputError, match=r"has the format 1, .* begin a new one, whose total is"):
+    (tmp_path / "a" / "series.json").write_text('{"format": 2}')
+    with pytest.raises(InputError, match=r"has the format 2, .* begin a new one, whose total is"):
         Series(tmp_path / "a")
 
 
@@ -164,14 +188,14 @@ def test_a_release_borrows_from_those_before_it(year: Series) -> None:
 
 
 def test_a_release_of_the_past_borrows_only_from_its_past(tmp_path: Path) -> None:
-    made = Series.create(tmp_path / "s", plan())
+    made = create(tmp_path / "s")
     made.add(counts(3), "2026-03", noise="fast")
     assert made.add(counts(1), "2026-01", noise="fast").priors == ()
     assert made.periods == ["2026-01", "2026-03"]
 
 
 def test_epsilons_of_persons_add_up(tmp_path: Path) -> None:
-    made = Series.create(tmp_path / "s", plan(unit="person", releases=3))
+    made = create(tmp_path / "s", unit="person", releases=3)
     for month in (1, 2, 3):
         made.add(counts(month, people=True), f"2026-0{month}", noise="fast")
     (account,) = made.accounts()
@@ -183,7 +207,7 @@ def test_epsilons_of_persons_add_up(tmp_path: Path) -> None:
 
 
 def test_a_correction_is_a_new_file(tmp_path: Path) -> None:
-    made = Series.create(tmp_path / "s", plan(each="0.5"))
+    made = create(tmp_path / "s", each="0.5")
     first = made.add(counts(1), "2026-01", noise="fast")
     made.add(counts(1), "2026-01", noise="fast", correct=True)
     assert htf.Release.load(tmp_path / "s" / "2026-01.parquet") == first
@@ -196,13 +220,13 @@ def test_a_correction_is_a_new_file(tmp_path: Path) -> None:
 
 
 def test_other_units_and_maps_are_refused_before_any_charge(tmp_path: Path) -> None:
-    made = Series.create(tmp_path / "s", plan())
+    made = create(tmp_path / "s")
     other = FrequencyMatrix.from_dense(
         Domain.from_bounds(0, 0, 1, 1, cells=8), np.ones((8, 8), int)
     )
     for matrix, message in (
-        (counts(1, people=True), "protects one record, but these counts are for one person"),
-        (other, "of another map than the series"),
+        (counts(1, people=True), "is for one record, but the counts are for one person"),
+        (other, "the counts are of another map"),
     ):
         with pytest.raises(InputError, match=message):
             made.add(matrix, "2026-01", noise="fast")
@@ -210,7 +234,7 @@ def test_other_units_and_maps_are_refused_before_any_charge(tmp_path: Path) -> N
 
 
 def test_seeded_noise_is_refused(tmp_path: Path) -> None:
-    made = Series.create(tmp_path / "s", plan())
+    made = create(tmp_path / "s")
     with pytest.raises(InputError, match="seeded"):
         made.add(counts(1), "2026-01", noise="seeded:1")
     assert made.periods == []
@@ -218,7 +242,7 @@ def test_seeded_noise_is_refused(tmp_path: Path) -> None:
 
 def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Series:
     """A series whose second period was charged, and not written."""
-    made = Series.create(tmp_path / "s", plan(unit="person", releases=4))
+    made = create(tmp_path / "s", unit="person", releases=4)
     made.add(counts(1, people=True), "2026-01", noise="fast")
 
     def stopped(*_: Any, **__: Any) -> None:
@@ -249,7 +273,7 @@ def test_an_interrupted_release_is_taken_up_under_its_charge(
 def test_a_release_that_was_written_is_entered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Series.create(tmp_path / "s", plan())
+    made = create(tmp_path / "s")
 
     def stopped(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
@@ -280,13 +304,13 @@ def test_a_charge_is_taken_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
-    made = Series.create(tmp_path / "s", plan())
+    made = create(tmp_path / "s")
     with made.adding("2026-01"), pytest.raises(InputError, match="another process is adding"):
         Series(made.folder).add(counts(2), "2026-02", noise="fast")
 
 
 def test_what_verify_finds(tmp_path: Path) -> None:
-    made = Series.create(tmp_path / "s", plan(each="0.5"))
+    made = create(tmp_path / "s", each="0.5")
     for month in (1, 2):
         made.add(counts(month), f"2026-0{month}", noise="fast")
 
@@ -350,7 +374,7 @@ def test_marks_are_for_the_whole_table(year: Series) -> None:
 
 
 def test_a_change_needs_two(tmp_path: Path) -> None:
-    made = Series.create(tmp_path / "s", plan())
+    made = create(tmp_path / "s")
     with pytest.raises(InputError, match="has no release yet"):
         made.count()
     made.add(counts(1), "2026-01", noise="fast")
@@ -401,16 +425,22 @@ def incidents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def make(unit: str, *options: str) -> None:
-    bounds = ["--bounds", "0,0,1,1", "--cells", "32", "--period", "month"]
-    given = ["--epsilon-total", "2", "--releases", "6", "--unit", unit, *options]
-    assert run(["series", "init", "city", *bounds, *given]) == 0
+def make_recipe(**fields: Any) -> None:
+    lines = [f"{name} = {json.dumps(one)}" for name, one in fields.items()]
+    Path("city.toml").write_text("\n".join(lines))
+
+
+def make(unit: str, *options: str, **fields: Any) -> None:
+    """A series by a recipe without an epsilon, whose periods are told apart by their times."""
+    make_recipe(**{"bounds": "0,0,1,1", "cells": "32", "time": "when"} | UNITS[unit] | fields)
+    plan = ["--period", "month", "--epsilon-total", "2", "--releases", "6", *options]
+    assert run(["series", "init", "city", "city.toml", *plan]) == 0
 
 
 def test_the_commands(incidents: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make("record")
     assert "Other periods tell nothing about it." in capsys.readouterr().out
-    add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
+    add = ["series", "add", "city", "points.csv", "--noise", "fast"]
     for month in ("2026-01", "2026-02", "2026-03"):
         assert run([*add, "--period", month]) == 0
     assert "The prior mean of 2026-01 to 2026-02 was" in " ".join(capsys.readouterr().out.split())
@@ -436,7 +466,7 @@ def test_the_commands(incidents: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_questions_by_the_commands(incidents: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make("record")
     for month in ("2026-01", "2026-02"):
-        command = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
+        command = ["series", "add", "city", "points.csv", "--noise", "fast"]
         assert run([*command, "--period", month]) == 0
     capsys.readouterr()
     box = ["--box", "0.1,0.1,0.4,0.4"]
@@ -462,14 +492,10 @@ def test_questions_by_the_commands(incidents: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("unit", ["person", "person-month"])
-def test_people_by_the_commands(
-    incidents: Path, capsys: pytest.CaptureFixture[str], unit: str
-) -> None:
+def test_people_by_the_commands(incidents: Path, unit: str) -> None:
     make(unit)
     command = ["series", "add", "city", "points.csv", "--period", "2026-01", "--noise", "fast"]
-    assert run([*command, "--time", "when"]) == 2
-    assert "for one record: give --user COLUMN" in capsys.readouterr().err
-    assert run([*command, "--time", "when", "--user", "who"]) == 0
+    assert run(command) == 0
     made = Series("city").release("2026-01")
     assert made.protection.name == ("one person" if unit == "person" else "one person in one month")
     people = 900 * (1 - (1 - 1 / 900) ** (6000 * 31 / 90))  # so many of 900 are expected in a month
@@ -483,11 +509,10 @@ def test_a_mistake_of_the_curator_costs_nothing(
     make("record")
     command = ["series", "add", "city", "points.csv", "--noise", "fast"]
     for wrong in (
-        ["--period", "2026-1", "--time", "when"],
-        ["--period", "2026-01", "--time", "whenever"],
-        ["--period", "2026-09", "--time", "when"],  # nothing happened then
-        ["--period", "2026-01", "--time", "when", "--during", "2026-01-05,"],
-        ["--period", "2026-01", "--time", "when", "--noise", "seeded:1"],
+        ["--period", "2026-1"],
+        ["--period", "2026-09"],  # nothing happened then
+        ["--period", "2026-01", "--user", "who"],  # the recipe says who is protected
+        ["--period", "2026-01", "--noise", "seeded:1"],
     ):
         assert run([*command, *wrong]) == 2
     assert [entry for account in Series("city").accounts() for entry in account.entries] == []
@@ -517,7 +542,7 @@ def test_a_release_carries_what_it_has_borrowed(year: Series, tmp_path: Path) ->
 
 
 def test_a_background_that_earlier_releases_do_not_say_is_found(tmp_path: Path) -> None:
-    made = Series.create(tmp_path / "s", plan())
+    made = create(tmp_path / "s")
     for month in (1, 2):
         made.add(counts(month), f"2026-0{month}", noise="fast")
     second = made.release("2026-02")
@@ -634,23 +659,27 @@ def test_the_clock_does_not_change(incidents: Path, capsys: pytest.CaptureFixtur
     """By another clock a record might be in two months, and what both cost would add up."""
     make("record")
     command = ["series", "add", "city", "points.csv", "--noise", "fast"]
-    assert run([*command, "--period", "2026-01", "--time", "when"]) == 0
-    for other in (
-        ["--time", "when", "--read", "utc-offset=+01:00"],
-        [],
-        ["--time", "when", "--read", "time-unit=ms"],
-        ["--time", "when", "--read", "time-format=%m/%d/%Y"],
-        ["--time", "when", "--read", "decimal=,"],
-    ):
-        assert run([*command, "--period", "2026-02", *other]) == 2
-        assert "a record might be in two periods" in " ".join(capsys.readouterr().err.split())
-    assert run([*command, "--period", "2026-02", "--time", "when"]) == 0
-    assert Series("city").periods == ["2026-01", "2026-02"]
+    assert run([*command, "--period", "2026-01"]) == 0
+    assert run([*command, "--period", "2026-02", "--utc-offset", "+01:00"]) == 2
+    assert "No such option" in capsys.readouterr().err
+    made = Series("city")
+    for other in ({}, {"time": "when", "utc_offset": 3600}, {"time": "when", "time_unit": "ms"}):
+        matrix = htf.read_points("points.csv", made.domain, **other)
+        with pytest.raises(InputError, match="a record might be in two periods"):
+            made.add(matrix, "2026-02", noise="fast")
+    of_program = FrequencyMatrix.from_cells(made.domain, [[3], [4]])
+    with pytest.raises(InputError, match="by a program that does not say how"):
+        made.add(of_program, "2026-02", noise="fast")
+    counted = htf.read_points(
+        "points.csv", made.domain, time="when", since="2026-02-01", until="2026-03-01"
+    )
+    made.add(counted, "2026-02", noise="fast")
+    assert made.periods == ["2026-01", "2026-02"]
     assert incidents.exists()
 
 
 def test_a_lost_or_older_budget_file_is_not_replaced(tmp_path: Path) -> None:
-    made = Series.create(tmp_path / "s", plan(each="0.5"))
+    made = create(tmp_path / "s", each="0.5")
     older = (made.folder / BUDGET).read_bytes()
     made.add(counts(1), "2026-01", noise="fast")
     (made.folder / BUDGET).write_bytes(older)
@@ -664,7 +693,7 @@ def test_a_lost_or_older_budget_file_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_changed_plan_is_found(tmp_path: Path) -> None:
-    made = Series.create(tmp_path / "s", plan(each="0.5"))
+    made = create(tmp_path / "s", each="0.5")
     made.add(counts(1), "2026-01", noise="fast")
     file = made.folder / "series.json"
     file.write_text(file.read_text().replace('"epsilon_total": "1"', '"epsilon_total": "5"'))
@@ -675,7 +704,7 @@ def test_a_changed_plan_is_found(tmp_path: Path) -> None:
 
 def test_what_a_killed_run_left_is_removed(tmp_path: Path) -> None:
     """It may be a whole release, with noise of its own."""
-    made = Series.create(tmp_path / "s", plan())
+    made = create(tmp_path / "s")
     made.add(counts(1), "2026-01", noise="fast")
     left = made.folder / ".htf-0123.parquet"
     left.write_bytes((made.folder / "2026-01.parquet").read_bytes())
@@ -686,7 +715,7 @@ def test_what_a_killed_run_left_is_removed(tmp_path: Path) -> None:
 
 
 def test_the_number_of_periods_is_that_of_charges(tmp_path: Path) -> None:
-    made = Series.create(tmp_path / "s", plan(releases=1))
+    made = create(tmp_path / "s", releases=1)
     made.add(counts(1), "2026-01", noise="fast")
     (made.folder / "2026-01.parquet").rename(tmp_path / "away.parquet")
     with pytest.raises(InputError, match="the plan is for 1 releases"):
@@ -713,46 +742,19 @@ def test_a_release_is_taken_up_with_the_options_it_had(
     assert len(made.accounts()[0].entries) == 2
 
 
-def test_periods_count_the_same(incidents: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    make("person")
-    command = [
-        "series",
-        "add",
-        "city",
-        "points.csv",
-        "--noise",
-        "fast",
-        "--time",
-        "when",
-        "--user",
-        "who",
-    ]
-    assert run([*command, "--period", "2026-01"]) == 0
-    assert run([*command, "--period", "2026-02", "--max-records", "3"]) == 2
-    assert "count different things" in " ".join(capsys.readouterr().err.split())
-    weighted = ["--weight", "who:3", "--max-records", "2"]
-    for wrong in (["--max-records", "auto"], weighted):
-        assert run([*command, "--period", "2026-02", *wrong]) == 2
-    assert len(Series("city").accounts()[0].entries) == 1
-    assert incidents.exists()
+def test_periods_count_the_same(tmp_path: Path) -> None:
+    made = create(tmp_path / "s", unit="person")
+    places = {"lon": [0.5] * 9, "lat": [0.5] * 9, "who": list(range(9))}
+    kept = htf.read_points(places, DOMAIN, ["lon", "lat"], user="who", max_records=3)
+    with pytest.raises(InputError, match="this counts split people, but the counts are of records"):
+        made.add(kept, "2026-01", noise="fast")
+    assert not made.accounts()[0].entries
 
 
 def test_a_series_of_kept_records_is_charged_once(incidents: Path) -> None:
-    """What would be measured before the map, such as the activity of people, is not part of a series."""
-    make("person")
-    command = [
-        "series",
-        "add",
-        "city",
-        "points.csv",
-        "--noise",
-        "fast",
-        "--time",
-        "when",
-        "--user",
-        "who",
-    ]
-    assert run([*command, "--period", "2026-01", "--max-records", "3"]) == 0
+    """Without the activity of people, counts are of kept records."""
+    make("person", max_records=3, spend=["activity=0"])
+    assert run([*ADD, "--period", "2026-01"]) == 0
     made = Series("city")
     (account,) = made.accounts()
     assert [(entry.mechanism, entry.epsilon) for entry in account.entries] == [
@@ -763,13 +765,80 @@ def test_a_series_of_kept_records_is_charged_once(incidents: Path) -> None:
     assert incidents.exists()
 
 
-def test_a_mistaken_first_clock_does_not_stay(incidents: Path) -> None:
-    make("record")
-    command = ["series", "add", "city", "points.csv", "--noise", "fast", "--period", "2026-01"]
-    for wrong in (["--time", "whenever"], ["--time", "when", "--read", "time-unit=fortnight"]):
-        assert run([*command, *wrong]) == 2
-    assert run([*command, "--time", "when"]) == 0
-    assert incidents.exists()
+# Recipes of every kind ----------------------------------------------------------------------------
+
+ADD = ["series", "add", "city", "points.csv", "--noise", "fast"]
+KINDS_OF_RECIPES: dict[str, dict[str, Any]] = {
+    "by hour": {"axes": ["hour:hour(when):0:24:4"]},
+    "by category": {"categories": ["kind=tram,bus"]},
+    "trips": {"dest_x": "to_lon", "dest_y": "to_lat"},
+    "sums": {"weight": "riders", "max_weight": 3},
+    "records of people": {"user": "who", "max_records": 3},
+    "the best number of records": {"user": "who", "max_records": "auto"},
+    "records of people in a month": {"user": "who", "max_records": 3, "per": "month"},
+    "different people": {"user": "who", "distinct": 4},
+    "zones": {"zones": "zones.gpkg", "by": "tract", "within": "district"},
+    "trips between zones": {
+        "zones": "zones.gpkg", "by": "tract", "dest_x": "to_lon", "dest_y": "to_lat",
+    },
+    "zones by category": {"zones": "zones.gpkg", "by": "tract", "categories": ["kind=tram,bus"]},
+    "inside zones": {"zones": "zones.gpkg", "by": "tract", "bounds": "-30.1,39.9,-29.9,40.1"},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def rides(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rides of three months within a city of zones, with people, passengers and kinds."""
+    place, random = tmp_path_factory.mktemp("rides"), np.random.default_rng(1)
+    htf.synthetic_zones(tracts=12, districts=3).to_file(place / "zones.gpkg")
+    city = htf.synthetic_city(6000, seed=1)
+    table = {
+        "lon": city.x, "lat": city.y, "to_lon": city.x[::-1], "to_lat": city.y[::-1],
+        "when": np.datetime64("2026-01-01", "s") + random.integers(0, 90 * 24 * 3600, 6000),
+        "who": random.integers(0, 900, 6000), "riders": random.integers(1, 5, 6000),
+        "kind": random.choice(["tram", "bus"], 6000),
+    }  # fmt: skip
+    pyarrow.csv.write_csv(pyarrow.table(table), place / "points.csv")
+    return place
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_RECIPES)
+def test_every_recipe_has_a_series(
+    kind: str, rides: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Two months, each by one command that names nothing but points and period."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("zones.gpkg", "points.csv"):
+        Path(name).symlink_to(rides / name)
+    fields = KINDS_OF_RECIPES[kind]
+    if "zones" not in fields:
+        fields = {"bounds": "-30.1,39.9,-29.9,40.1", "cells": 16, **fields}
+    make_recipe(time="when", **fields)
+    plan = ["--epsilon-total", "4", "--releases", "2"]
+    assert run(["series", "init", "city", "city.toml", *plan]) == 0
+    for month in ("2026-01", "2026-02"):
+        assert run([*ADD, "--period", month]) == 0
+    made = Series("city")
+    recipe = htf.Recipe(source=None, time="when", **fields, epsilon=made.plan.each)
+    bought = sorted(recipe.quote().prices)
+    for month in made.periods:
+        release = made.release(month)
+        assert sorted(one.kind for one in release.bought) == bought
+        assert release.epsilon == made.plan.each
+        alone = replace(recipe, source="points.csv", since=f"{month}-01", until=ENDS[month])
+        wanted = alone.make(noise="seeded:1")
+        assert (release.domain, release.quantity) == (wanted.domain, wanted.quantity)
+        error = 6 * (release.count().std_error[0] + wanted.count().std_error[0])
+        assert abs(release.count().count[0] - wanted.count().count[0]) < error
+    charged = [account.spent for account in made.accounts()]
+    assert charged == ([Epsilon.of(4)] if made.plan.adds_up else [Epsilon.of(4)] * 2)
+    states = {one.state for account in made.accounts() for one in account.entries}
+    assert states == {"published"}
+    assert all(check.passed for check in verify_series("city"))
+    assert made.count().changes().change.shape == (1,)
+
+
+ENDS = {"2026-01": "2026-02-01", "2026-02": "2026-03-01"}
 
 
 def test_names_of_periods_are_plain_digits() -> None:
@@ -778,11 +847,20 @@ def test_names_of_periods_are_plain_digits() -> None:
             Period.read(text, "month")
 
 
-def test_only_maps_of_two_axes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["--bounds", "0,0,1,1", "--epsilon-total", "1", "--releases", "2"]
-    for wrong in (["--axis", "hour:hour:0:24:4"], ["--category", "kind=bus,tram"]):
-        assert run(["series", "init", str(tmp_path / "s"), *given, *wrong]) == 2
-    assert "the axes x and y alone" in capsys.readouterr().err
+def test_what_no_plan_can_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe = Recipe(domain=DOMAIN, epsilon=1, time="when")
+    prior = Prior.of(np.ones((2, 2)), DOMAIN, "even", "0" * 64)
+    for wrong, message in (
+        ({"since": "2026-01-01"}, "the period says which times count"),
+        ({"mechanism": htf.make_mechanism("htf")}, "an object of Python"),
+        ({"prior": [prior]}, "an object of Python"),
+    ):
+        with pytest.raises(InputError, match=message):
+            Series.create(tmp_path / "s", replace(recipe, **wrong), "month", releases=2)
+    (tmp_path / "no.toml").write_text('bounds = "0,0,1,1"')
+    init = ["series", "init", str(tmp_path / "s"), str(tmp_path / "no.toml"), "--releases", "2"]
+    assert run(init) == 2
+    assert "give --epsilon-total or --epsilon-each" in capsys.readouterr().err
     assert not (tmp_path / "s").exists()
 
 
@@ -793,7 +871,7 @@ def spent(made: Series) -> list[Epsilon]:
 def test_a_correction_takes_nothing_from_later_periods_unasked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = Series.create(tmp_path / "s", plan(unit="person", releases=4))
+    made = create(tmp_path / "s", unit="person", releases=4)
     made.add(counts(1, people=True), "2026-01", noise="fast")
     before = spent(made)
     with pytest.raises(
@@ -823,10 +901,6 @@ def test_a_plan_with_room_allows_corrections(
         "add",
         "city",
         "points.csv",
-        "--time",
-        "when",
-        "--user",
-        "who",
         "--noise",
         "fast",
     ]
@@ -846,7 +920,7 @@ def test_a_failure_says_how_to_take_the_release_up(
     incidents: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make("record")
-    add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
+    add = ["series", "add", "city", "points.csv", "--noise", "fast"]
 
     def broken(*_: Any, **__: Any) -> None:
         raise htf.InputError("the disk is gone")
@@ -879,7 +953,7 @@ def saved_elsewhere(place: Path, monkeypatch: pytest.MonkeyPatch, entered: bool)
 
     with monkeypatch.context() as patch:
         patch.setattr(htf.BudgetFile, "save", refuse)
-        add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
+        add = ["series", "add", "city", "points.csv", "--noise", "fast"]
         assert run([*add, "--period", "2026-01"]) == 2
     (spare,) = place.iterdir()
     return spare
@@ -894,7 +968,7 @@ def test_a_release_that_was_saved_elsewhere_is_brought_in(
 ) -> None:
     spare = saved_elsewhere(incidents / "elsewhere", monkeypatch, entered)
     assert "htf series adopt city" in " ".join(capsys.readouterr().err.split())
-    add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
+    add = ["series", "add", "city", "points.csv", "--noise", "fast"]
     if not entered:  # its charge is pending: the same command finds the release, and draws nothing
         before = spent(Series("city"))
         assert run([*add, "--period", "2026-01", "--resume"]) == 0
@@ -975,7 +1049,7 @@ def test_links_among_temporary_files_are_not_taken_in(
 @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder"])
 def test_a_lock_is_never_followed_nor_emptied(tmp_path: Path, kind: str) -> None:
     """Whoever can write to the folder could let it lead to any file of whoever adds."""
-    made = Series.create(tmp_path / "s", plan())
+    made = create(tmp_path / "s")
     victim, lock = tmp_path / "victim", made.folder / "series.lock"
     if kind == "link":
         victim.write_text("precious")
@@ -998,7 +1072,7 @@ def test_a_lock_is_never_followed_nor_emptied(tmp_path: Path, kind: str) -> None
 
 @pytest.mark.parametrize("name", [".htf-x.parquet", "2026-02.parquet", "release-x.parquet"])
 def test_folders_that_are_named_like_releases_are_left_alone(tmp_path: Path, name: str) -> None:
-    made = Series.create(tmp_path / "s", plan())
+    made = create(tmp_path / "s")
     made.add(counts(1), "2026-01", noise="fast")
     (made.folder / name).mkdir()
     (made.folder / name / "kept").write_text("kept")
@@ -1012,12 +1086,12 @@ def test_folders_that_are_named_like_releases_are_left_alone(tmp_path: Path, nam
     assert (made.folder / name / "kept").exists()
 
 
-@pytest.mark.parametrize("name", ["clock.json", "layer.json", "series.json", BUDGET])
+@pytest.mark.parametrize("name", ["counted.json", "series.json", BUDGET])
 @pytest.mark.parametrize("kind", ["folder", "[]", "\0"])
 def test_parts_of_a_series_that_are_something_else_are_told(
     tmp_path: Path, name: str, kind: str
 ) -> None:
-    made = Series.create(tmp_path / "s", plan())
+    made = create(tmp_path / "s")
     made.add(counts(1), "2026-01", noise="fast")
     path = made.folder / name
     path.unlink(missing_ok=True)
@@ -1028,7 +1102,6 @@ def test_parts_of_a_series_that_are_something_else_are_told(
 
     def use() -> None:
         again = Series(made.folder)
-        again.check_not_layer([])
         again.add(counts(2), "2026-02", noise="fast")
 
     with pytest.raises(InputError):
@@ -1044,9 +1117,8 @@ def test_a_dry_run_writes_nothing(incidents: Path, capsys: pytest.CaptureFixture
         return {one.name: one.read_bytes() for one in (incidents / "city").iterdir()}
 
     before = state()
-    add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast", "--dry-run"]
-    for options in ([], ["--read", "utc-offset=+12:00"]):
-        assert run([*add, "--period", "2026-01", *options]) == 0
+    add = ["series", "add", "city", "points.csv", "--noise", "fast", "--dry-run"]
+    assert run([*add, "--period", "2026-01"]) == 0
     assert "This was a dry run" in capsys.readouterr().err
     assert state() == before
 
@@ -1057,7 +1129,7 @@ def test_only_what_was_charged_is_brought_in(
     spare = saved_elsewhere(incidents / "elsewhere", monkeypatch, False)
     release = htf.Release.load(spare)
     publish(counts(1), 2, noise="fast").save("foreign.parquet")
-    Series.create("other", SeriesPlan.of(release.domain, "month", "record", total=2, releases=1))
+    Series.create("other", Recipe(domain=release.domain, epsilon=2), "month", releases=1)
     damaged = replace(release, estimates=release.estimates * 1.5)
     damaged.save("damaged.parquet")
     for folder, file, message in (
@@ -1079,7 +1151,7 @@ def test_a_release_that_cannot_borrow_is_kept(
     incidents: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make("record")
-    add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
+    add = ["series", "add", "city", "points.csv", "--noise", "fast"]
     assert run([*add, "--period", "2026-01"]) == 0
 
     def broken(*_: Any, **__: Any) -> None:
@@ -1130,11 +1202,12 @@ def test_an_empty_period_says_what_to_do(
     incidents: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make("record")
-    add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
+    add = ["series", "add", "city", "points.csv", "--noise", "fast"]
     assert run([*add, "--period", "2026-09"]) == 2
     told = " ".join(capsys.readouterr().err.split())
     assert (
-        "No record of 2026-09 is inside the bounds. Check the times (--time when), --period" in told
+        "No record of 2026-09 is inside the bounds. Check the times (the column when), --period"
+        in told
     )
     assert "release the period anyway with --allow-empty" in told
     assert "Nothing was charged." in told
@@ -1144,23 +1217,18 @@ def test_an_empty_period_says_what_to_do(
     assert incidents.exists()
 
 
-def test_a_series_of_sums_is_charged_once(
-    incidents: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """How many weights were cut would be measured for a charge of its own, and is left out."""
-    make("record")
+def test_a_series_of_sums_is_charged_once(incidents: Path) -> None:
+    """Without the share of cut weights, which is a purchase of its own."""
+    make("record", weight="riders", max_weight=3, spend=["clipped=0"])
     text = Path("points.csv").read_text().splitlines()
     rows = [
         f"{text[0]},riders",
         *(f"{row},{1 + number % 4}" for number, row in enumerate(text[1:])),
     ]
     Path("points.csv").write_text("\n".join(rows) + "\n")
-    add = ["series", "add", "city", "points.csv", "--time", "when", "--noise", "fast"]
-    weighted = ["--weight", "riders:3"]
+    add = ["series", "add", "city", "points.csv", "--noise", "fast"]
     for month in ("2026-01", "2026-02"):
-        assert run([*add, "--period", month, *weighted]) == 0
-    assert run([*add, "--period", "2026-03"]) == 2
-    assert "count different things" in " ".join(capsys.readouterr().err.split())
+        assert run([*add, "--period", month]) == 0
     made = Series("city")
     assert [len(account.entries) for account in made.accounts()] == [1, 1]
     assert made.release("2026-02").background is not None
@@ -1174,8 +1242,8 @@ def test_a_series_of_sums_is_charged_once(
 def test_a_charge_of_another_name_leads_out_of_no_series(tmp_path: Path) -> None:
     """The label of a charge is free, and names the file that a release is brought in as."""
     of_people = counts(1, people=True)
-    wanted = SeriesPlan.of(of_people.domain, "month", "person", total=3, releases=3)
-    inside = Series.create(tmp_path / "city", wanted)
+    recipe = Recipe(domain=of_people.domain, user="who", epsilon=1)
+    inside = Series.create(tmp_path / "city", recipe, "month", releases=3)
     charged = htf.BudgetFile(tmp_path / "city" / "budget.sqlite", "series")
     labels = ("../escaped", "2026-01.x", "2026-01./../../x", "next month")
     for number, label in enumerate(labels):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf import Domain, FrequencyMatrix, InputError, Series, SeriesPlan
+from htf import Domain, FrequencyMatrix, InputError, Recipe, Series
 from htf.cli.main import run
 from htf.frame.domain import Axis
 from htf.maps.browser.page import page_of
@@ -39,8 +39,8 @@ def lumpy(domain: Domain, busy: int, extra: int) -> FrequencyMatrix:
 
 
 def series_at(folder: Path, domain: Domain = DOMAIN, months: tuple[str, ...] = MONTHS) -> Series:
-    plan = SeriesPlan.of(domain, "month", "record", total=1, releases=40)
-    made = Series.create(folder, plan)
+    recipe = Recipe(domain=domain, epsilon=1)
+    made = Series.create(folder, recipe, "month", releases=40)
     for number, month in enumerate(months):
         made.add(lumpy(domain, 100, 200 * (number % 2)), month, noise="fast")
     return made
@@ -130,8 +130,8 @@ def test_zones_change_too_and_are_marked_all_together(tmp_path: Path) -> None:
     """In tracts and districts, by one rule for all of the file."""
     pytest.importorskip("maplibre")
     domain = Domain((Axis.named("zone", layer()),), "OGC:CRS84")
-    plan = SeriesPlan.of(domain, "month", "record", total=1, releases=40)
-    made = Series.create(tmp_path / "tracts", plan)
+    recipe = Recipe(domain=domain, epsilon=1)
+    made = Series.create(tmp_path / "tracts", recipe, "month", releases=40)
     for month, extra in zip(MONTHS, (0, 900, 0), strict=True):
         counts = COUNTS + extra * (np.arange(len(COUNTS)) == 4)
         made.add(FrequencyMatrix.from_dense(domain, counts), month, noise="fast")
@@ -173,8 +173,8 @@ def test_one_release_has_no_change(tmp_path: Path) -> None:
 
 def test_a_correction_stands_for_what_it_corrects(tmp_path: Path) -> None:
     pytest.importorskip("maplibre")
-    plan = SeriesPlan.of(DOMAIN, "month", "record", total=1, releases=2, each="0.5")
-    made = Series.create(tmp_path / "corrected", plan)
+    recipe = Recipe(domain=DOMAIN, epsilon="0.5")
+    made = Series.create(tmp_path / "corrected", recipe, "month", releases=2, total=1)
     made.add(lumpy(DOMAIN, 100, 0), "2026-01", noise="fast")
     made.add(lumpy(DOMAIN, 5000, 0), "2026-01", noise="fast", correct=True)
     (((packed,),)) = data_of(page_of(Layer.periods(made)))["panels"][0]["steps"]
@@ -205,8 +205,8 @@ def test_small_multiples_have_one_scale(year: Series) -> None:
 def test_the_latest_24_are_drawn(tmp_path: Path) -> None:
     months = tuple(f"{2024 + number // 12}-{number % 12 + 1:02d}" for number in range(26))
     small = Domain.from_bounds(4, 52, 5, 53, cells=64)
-    plan = SeriesPlan.of(small, "month", "record", total=1, releases=40)
-    made = Series.create(tmp_path / "long", plan)
+    recipe = Recipe(domain=small, epsilon=1)
+    made = Series.create(tmp_path / "long", recipe, "month", releases=40)
     first = made.add(lumpy(small, 100, 0), months[0], noise="fast")
     for month in months[1:]:
         first.save(made.folder / f"{month}.parquet")  # the map is what is looked at here

@@ -11,14 +11,19 @@ import pyarrow.csv
 import pytest
 
 import htf
-from htf import InputError, Series, SeriesPlan
+from htf import InputError, Series
 from htf.cli.main import run
 from htf.series.verification import verify_series
 from htf.serve.holdings import find_sources
 
-ADD = ["series", "add", "tracts", "visits.csv", "--time", "when", "--noise", "fast"]
-ZONES = ["--zones", "zones.gpkg", "--by", "tract", "--within", "district"]
-PLAN = ["--period", "month", "--epsilon-total", "2", "--releases", "6"]
+ADD = ["series", "add", "tracts", "visits.csv", "--noise", "fast"]
+RECIPE = """
+zones = "zones.gpkg"
+by = "tract"
+within = "district"
+time = "when"
+epsilon = 2
+"""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +41,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for x, y, one in zip(city.x[kept], city.y[kept], day[kept], strict=True)
         ]
         Path("visits.csv").write_text("\n".join(["lon,lat,when", *rows]) + "\n")
-        assert run(["series", "init", "tracts", *ZONES, *PLAN]) == 0
+        Path("tracts.toml").write_text(RECIPE)
+        assert run(["series", "init", "tracts", "tracts.toml", "--releases", "6"]) == 0
         for month in ("2026-01", "2026-02"):
             assert run([*ADD, "--period", month]) == 0
     return place
@@ -57,7 +63,8 @@ def test_the_plan_keeps_the_layer(place: Path) -> None:
     axis = htf.read_zones("zones.gpkg", "tract", ["district"])
     assert opened.plan.domain == htf.Domain((axis,))
     assert opened.release("2026-02").domain == opened.plan.domain
-    assert "layer" not in opened.plan.to_dict()
+    assert "layer" not in opened.plan.to_dict()["domain"]
+    assert list(opened.plan.layers.values()) == ["zones.gpkg"]
 
 
 def test_zones_are_released_and_checked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,11 +82,12 @@ def test_zones_are_released_and_checked(place: Path, capsys: pytest.CaptureFixtu
 def test_a_changed_layer_is_found(place: Path) -> None:
     file = place / "tracts" / "series.json"
     said = json.loads(file.read_text())
-    said["layer"][0][1] = said["layer"][1][1]
+    layer = said["domain"]["layer"]
+    layer[0][2] = layer[1][2]
     file.write_text(json.dumps(said))
     with pytest.raises(InputError, match="is of another map"):
         Series("tracts").release("2026-01")
-    said["layer"].pop()
+    layer.pop()
     file.write_text(json.dumps(said))
     with pytest.raises(InputError, match="zones are missing"):
         Series("tracts")
@@ -145,26 +153,9 @@ def test_the_layer_is_never_the_data(place: Path, capsys: pytest.CaptureFixture[
     shutil.copy("zones.gpkg", "copy.parquet")
     assert run(["series", "add", "tracts", "copy.parquet", "--period", "2026-03"]) == 2
     told = " ".join(capsys.readouterr().err.split())
-    assert "copy.parquet is the layer of the zones of tracts, or a copy of it" in told
+    assert (
+        "copy.parquet is zones.gpkg, which names the zones or categories of tracts, or a copy of it"
+        in told
+    )
     assert "Nothing was charged." in told
-    assert place.exists()
-
-
-def test_what_has_no_series(
-    tmp_path: Path, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    names = htf.Names.of({"kind": ["tram", "bus"]})
-    kinds = htf.Domain((htf.Axis.named("kind", names),))
-    both = htf.Domain((htf.read_zones("zones.gpkg", "tract"), *kinds.axes))
-    for domain in (kinds, both):
-        with pytest.raises(InputError, match="or of the zones of one layer"):
-            SeriesPlan.of(domain, "month", "record", total=1, releases=2)
-    folder = str(tmp_path / "s")
-    for more, message in (
-        (["--bounds=-31,39,-29,41"], "not of both"),
-        (["--axis", "hour:hour:0:24:4"], "or of zones alone"),
-    ):
-        assert run(["series", "init", folder, *ZONES, *PLAN, *more]) == 2
-        assert message in " ".join(capsys.readouterr().err.split())
-    assert not Path(folder).exists()
     assert place.exists()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import htf
-from htf import BudgetFile, Series, SeriesPlan, ToldApart
+from htf import BudgetFile, Recipe, Series, ToldApart
 from htf.cli.main import run
 from htf.curator.noise import FastNoise
 from htf.errors import InputError
@@ -234,19 +234,20 @@ def people(**options: Any) -> htf.FrequencyMatrix:
 
 
 def test_a_series_keeps_the_column_of_people(tmp_path: Path) -> None:
-    made = Series.create(
-        tmp_path / "s", SeriesPlan.of(DOMAIN, "month", "person", total=4, releases=4)
-    )
+    recipe = Recipe(domain=DOMAIN, user="rider", epsilon=1)
+    made = Series.create(tmp_path / "s", recipe, "month", releases=4)
     made.add(people(), "2026-01", noise="fast")
-    with pytest.raises(InputError, match=r'"user": "rider".* but now by .*"user": "driver"'):
+    with pytest.raises(
+        InputError, match=r'"user": "rider".*, but these counts by .*"user": "driver"'
+    ):
         made.add(people(user="driver"), "2026-02", noise="fast")
     assert len(made.accounts()[0].entries) == 1
     made.add(people(), "2026-02", noise="fast")
 
 
 def test_a_series_of_days_keeps_the_clock_of_a_program(tmp_path: Path) -> None:
-    plan = SeriesPlan.of(DOMAIN, "day", "person-day", total=1, releases=4)
-    made = Series.create(tmp_path / "s", plan)
+    recipe = Recipe(domain=DOMAIN, user="rider", per="day", time="time", epsilon=1)
+    made = Series.create(tmp_path / "s", recipe, "day", releases=4)
     days: dict[str, Any] = {"time": "time", "per": "day"}
     made.add(people(**days), "2026-01-01", noise="fast")
     with pytest.raises(InputError, match="a record might be in two periods"):

@@ -82,12 +82,14 @@ def make_release(recipe: Recipe, noise: str, run: Run, asking: Asking) -> Releas
     _check_output(recipe, run)
     if run.budget is not None:
         note_account(run.budget, recipe.reading().told_apart)
-    listen = Listener(reading=reading_bar, remark=_screen(), found=_say_found)
+    # What noise has told is said once the release is written: until then, an interrupted run may be made again.
+    found: list[str] = []
+    listen = Listener(reading=reading_bar, remark=_screen(), found=found.append)
     prepared = recipe.prepare(budget=run.budget, noise=noise, listen=listen)
     if not _goes_on(prepared, asking):
         return None
     made = _make(prepared, run)
-    _report(run, made)
+    _report(run, made, found)
     return made
 
 
@@ -142,11 +144,6 @@ def _screen() -> Callable[[str], None]:
     return tell
 
 
-def _say_found(message: str) -> None:
-    with even_if_unseen():
-        say(message)
-
-
 def _make(prepared: Prepared, run: Run) -> Release:
     """Make and write. The progress bar shows labels, and no numbers from the data."""
     from htf.privacy.budget import still_charged
@@ -177,8 +174,10 @@ def _steps(stack: ExitStack) -> Callable[[str], None]:
     return step
 
 
-def _report(run: Run, made: Release) -> None:
+def _report(run: Run, made: Release, found: list[str]) -> None:
     with even_if_unseen():
+        for message in found:
+            say(message)
         say(
             f"Wrote {run.output}: {len(made):,} leaves{_of_zones(made)} by {made.mechanism}, epsilon {made.epsilon} "
             f"for {made.protection.spoken}."

@@ -183,8 +183,8 @@ class Layer:
 
         Examples
         --------
-        >>> plan = htf.SeriesPlan.of(domain, "month", "record", total=1, releases=12)
-        >>> series = htf.Series.create("city", plan)
+        >>> recipe = htf.Recipe(domain=domain, epsilon=1)
+        >>> series = htf.Series.create("city", recipe, "month", releases=12)
         >>> for month in ("2026-01", "2026-02"):
         ...     release = series.add(matrix, month)
         >>> htf.draw(htf.Layer.periods(series), "months.html")

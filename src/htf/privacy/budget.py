@@ -395,7 +395,8 @@ class BudgetFile:
                 raise InputError(
                     f"{path} was entered already, as entry {other.id}. Nothing was entered"
                 )
-        return self._publish([entry], path, digest)
+        beside = [] if _paid_for(entry, release) else self._waiting_bought(release)
+        return self._publish([entry, *beside], path, digest)
 
     def withdraw(self, id_: str) -> Entry:
         """Enter that a published file is withdrawn, and may be deleted or overwritten.

@@ -19,7 +19,7 @@ from htf.recipes.recipe import LISTS, Recipe, given_fields
 
 SUFFIX = ".toml"
 # A domain may hold a whole layer: the options say where that is. What a charge is called is for whoever makes the release.
-NOT_IN_FILES = ("domain", "label")
+NOT_IN_FILES = ("domain", "inside", "columns", "label")
 NAMES = tuple(one.name for one in fields(Recipe) if one.name not in NOT_IN_FILES)
 
 
@@ -42,8 +42,7 @@ def read_fields(path: Path) -> dict[str, Any]:
 
 def load_recipe(path: Path) -> Recipe:
     """The recipe that a file describes."""
-    given = read_fields(path)
-    return Recipe(**{"source": None, **given})
+    return Recipe(**read_fields(path))
 
 
 def save_recipe(recipe: Recipe, path: Path, *, overwrite: bool = False) -> None:

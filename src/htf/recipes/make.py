@@ -7,9 +7,9 @@ needs them is read before anything is charged, if the number of records to keep 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from htf.base import arguments, numerals
 from htf.base.options import AUTO
@@ -28,21 +28,21 @@ from htf.ingest import points
 from htf.ingest.reading import Reading
 from htf.mechanisms.base import Mechanism
 from htf.privacy.activity import Activity
+from htf.privacy.apart import ToldApart
 from htf.privacy.budget import BudgetFile, check_adds_up, still_charged
-from htf.privacy.distinct import check_max_boxes
+from htf.privacy.distinct import DistinctCounts, check_max_boxes
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PEOPLE, Protection, explain_people
 from htf.privacy.purchases import Measured
+from htf.privacy.zones import ZonesBought
 from htf.publication import default_mechanism, publish
 from htf.recipes.listener import Listener
 from htf.recipes.quote import Quote
-from htf.recipes.recipe import Recipe
+from htf.recipes.recipe import Recipe, map_fields
 from htf.release.inside_zones import check_size, inside_zones
 from htf.release.release import Release
 
-if TYPE_CHECKING:
-    from htf.privacy.distinct import DistinctCounts
-
+OF_RECORDS_ALONE = (Activity.kind, DistinctCounts.kind)  # no counts of cells say it
 SEEN = 6.0  # scales of noise: a class with more people is not empty
 FEWEST_PEOPLE = 2000  # for counts of records; docs/measurements.md has what was measured
 
@@ -163,6 +163,8 @@ class Prepared:
 
     def _read(self, domain: Domain | None = None) -> FrequencyMatrix:
         """The exact counts on the map, or in the zones that it is inside of."""
+        if isinstance(self.recipe.source, FrequencyMatrix) and self.reader is points:
+            return self.recipe.source
         with self.listen.reading(self.name) as progress:
             return self.reader.read_matrix(
                 self.recipe.source,
@@ -193,13 +195,13 @@ class Prepared:
 
     def _tell_of_activity(self, activity: Activity, most: int) -> None:
         if sum(activity.counted) < FEWEST_PEOPLE:
-            self.listen.remark(
+            self.listen.found(
                 f"By the noisy activity there are fewer than about {FEWEST_PEOPLE:,} people. The total of their records is "
                 "then very uncertain, and intervals may be too narrow: prefer counting split people (--count people)."
             )
         noise = 1 / float(activity.epsilon)
         if len(activity.ends) > 1 and activity.counted[-1] > SEEN * noise:
-            self.listen.remark(
+            self.listen.found(
                 f"By the noisy activity, people have more than {activity.ends[-2]:,} records. Whoever has more than {most:,} "
                 "counts as having that many, so totals may be too low: choose a larger --most-records next time."
             )
@@ -289,32 +291,40 @@ def prepare(
     arguments.instance(source, NoiseSource, "noise", remedy)  # type: ignore[type-abstract]
     if recipe.source is None:
         raise InputError("say where the records are: name a file, or give source")
-    domain, around, reading = _read_map(recipe)
+    found = planned(recipe, source, listen or Listener())
+    _check_counts(found)
+    _tell_what_counts(recipe, found.quote, found.listen)
+    if budget is not None:
+        check_charge(budget, found.quote, found.mechanism, source, recipe.told_apart)
+    priors = _read_priors(recipe, found.reading, found.domain)
+    found = replace(found, priors=priors, budget=budget)
+    found.rehearse(found.quote.unit)
+    return found
+
+
+def planned(recipe: Recipe, noise: NoiseSource, listen: Listener) -> Prepared:
+    """What a recipe says by itself: its map, its price, its mechanism. Its priors are not read yet."""
+    domain, around, reading = read_map(recipe)
     _check_lists(recipe)
     quote, mechanism = recipe.quote(), recipe.made_by()
     mechanism.check_priors(list(recipe.prior))
     division, boxes = read_division(recipe, domain)
-    listen = listen or Listener()
-    _tell_what_counts(recipe, quote, listen)
-    if budget is not None:
-        check_charge(budget, quote, mechanism, source, reading)
-    priors = _read_priors(recipe, reading, domain)
-    found = Prepared(
-        recipe,
-        quote,
-        domain,
-        reading,
-        mechanism,
-        source,
-        priors,
-        around,
-        division,
-        boxes,
-        budget,
-        listen,
+    return Prepared(
+        recipe, quote, domain, reading, mechanism, noise, (), around, division, boxes, listen=listen
     )
-    found.rehearse(quote.unit)
-    return found
+
+
+def pinned(recipe: Recipe) -> Recipe:
+    """The recipe without a source, and with its map as it is now: files of the map may change later. What no data of this
+    map could be released by is refused."""
+    found = planned(replace(recipe, source=None, label=""), noise_from_text("opendp"), Listener())
+    found.rehearse(found.quote.unit)
+    columns = None if found.reading.columns is None else tuple(found.reading.columns)
+    nothing: dict[str, Any] = {
+        one.name: one.default for one in fields(Recipe) if one.name in map_fields()
+    }
+    of_map: dict[str, Any] = {"domain": found.domain, "inside": found.around, "columns": columns}
+    return replace(found.recipe, **nothing, **of_map)
 
 
 def _tell_what_counts(recipe: Recipe, quote: Quote, listen: Listener) -> None:
@@ -326,27 +336,50 @@ def _tell_what_counts(recipe: Recipe, quote: Quote, listen: Listener) -> None:
         )
 
 
+def _check_counts(prepared: Prepared) -> None:
+    """Refuse counts of another map or another unit than the recipe's, and what cannot be bought with counts alone."""
+    source, prices = prepared.recipe.source, prepared.quote.prices
+    if not isinstance(source, FrequencyMatrix):
+        return
+    if source.domain != prepared.domain:
+        raise InputError("the counts are of another map: read them on the domain of this recipe")
+    if beside := [kind for kind in (*OF_RECORDS_ALONE, ZonesBought.kind) if kind in prices]:
+        raise InputError(
+            f"counts alone cannot buy {' and '.join(beside)}, which is measured from records: give the records"
+        )
+    given, wanted = source.protection, prepared.quote.unit
+    if given.name != wanted.name:
+        raise InputError(f"this is for {wanted.name}, but the counts are for {given.name}")
+    if given.told != wanted.told:
+        raise InputError(f"this counts {wanted.told}, but the counts are of {given.told}")
+
+
 def check_charge(
-    budget: BudgetFile, quote: Quote, mechanism: Mechanism, noise: NoiseSource, reading: Reading
+    budget: BudgetFile,
+    quote: Quote,
+    mechanism: Mechanism,
+    noise: NoiseSource,
+    told_apart: ToldApart | None,
 ) -> None:
     """Refuse before the data are read what the charge would refuse anyway."""
     check_adds_up(noise.private, mechanism.parameters())
     account = budget.account()
     if quote.unit.name == account.unit:  # else that is refused below
-        account.check_told_apart(reading.told_apart)
+        account.check_told_apart(told_apart)
     if not budget.resumes:  # what is left does not pay for that: it was charged before
         account.check(quote.epsilon, quote.unit.name)
 
 
-def _read_map(recipe: Recipe) -> tuple[Domain, Domain | None, Reading]:
+def read_map(recipe: Recipe) -> tuple[Domain, Domain | None, Reading]:
     """The map, the zones that it is inside of, and how to read the records onto it."""
-    from htf.ingest.columns import inputs
+    from htf.ingest.columns import default_columns, inputs
 
     if recipe.domain is not None:
         domain = arguments.instance(recipe.domain, Domain, "domain", "see htf.Domain")
-        needed = len(inputs(domain))
-        columns = [recipe.x, recipe.y, *[None] * (needed - 2)] if needed > 1 else None
-        return domain, None, _checked(recipe.reading(columns))
+        needed, columns = len(inputs(domain)), recipe.columns
+        if columns is None and needed > 1:
+            columns = [recipe.x, recipe.y, *default_columns(domain)[2:]]
+        return domain, recipe.inside, _checked(recipe.reading(columns))
     options = recipe.map_options()
     domain, wanted = options.read()
     return domain, options.read_zones_around(domain), _checked(recipe.reading(wanted))

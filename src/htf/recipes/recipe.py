@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from htf.curator.noise import NoiseSource
     from htf.frame.domain import Domain
     from htf.mechanisms.base import Mechanism
+    from htf.privacy.apart import ToldApart
     from htf.privacy.budget import BudgetFile
     from htf.recipes.listener import Listener
     from htf.recipes.make import Prepared
@@ -60,12 +61,14 @@ class Recipe:
 
     Parameters
     ----------
-    source : str, Path, or data
-        Where the records are: what `read_points` takes. No release carries it.
     epsilon : Epsilon, str, int, float, Decimal or Fraction
         The whole privacy budget of the release, purchases included.
-    domain : Domain, optional
-        The map, in place of `bounds` and the other fields about it.
+    source : str, Path, or data
+        Where the records are: what `read_points` takes, or the counts that it has made. No release carries it.
+    domain, inside : Domain, optional
+        The map, and the zones that it is inside of, in place of `bounds` and the other fields about it.
+    columns : list of str, optional
+        With `domain`: the column of each axis, two for zones. None in it means that the name is guessed.
 
     Raises
     ------
@@ -80,8 +83,10 @@ class Recipe:
     'split people'
     """
 
-    source: Any = field(repr=False)  # data, or an address
+    source: Any = field(default=None, repr=False)  # data, or an address; None: said later
     domain: Domain | None = None
+    inside: Domain | None = None
+    columns: Any = None
     x: str | None = same_as(MapOptions, "x_column")
     y: str | None = same_as(MapOptions, "y_column")
     bounds: Text | None = same_as(MapOptions, "bounds")
@@ -172,12 +177,26 @@ class Recipe:
         self._check_map()
 
     def _check_map(self) -> None:
-        if self.domain is None:
+        if all(one is None for one in (self.domain, self.inside, self.columns)):
             return
-        for one in fields(self):
-            of_map = one.metadata.get(HOME, (None,))[0] is MapOptions and one.name not in ("x", "y")
-            if of_map and getattr(self, one.name) != one.default:
-                raise InputError(f"the map is given as a domain: leave out {one.name}")
+        from htf.frame.domain import Domain
+        from htf.ingest.columns import check_columns
+
+        for name in ("domain", "inside"):
+            if getattr(self, name) is not None:
+                arguments.instance(getattr(self, name), Domain, name, "see htf.Domain")
+        if self.columns is not None:
+            check_columns(self.columns)
+        if self.domain is None:
+            for name in ("inside", "columns"):
+                if getattr(self, name) is not None:
+                    raise InputError(f"{name} goes with a domain: give domain too")
+            return
+        if self.columns is not None:
+            object.__setattr__(self, "columns", tuple(self.columns))
+        for name in map_fields(but=("x", "y") if self.columns is None else ()):
+            if name in given_fields(self):
+                raise InputError(f"the map is given as a domain: leave out {name}")
 
     @property
     def total(self) -> Epsilon:
@@ -187,7 +206,16 @@ class Recipe:
     @property
     def is_map_inside(self) -> bool:
         """Whether both a map and zones are asked for."""
-        return self.map_options().is_map_inside
+        return self.inside is not None or self.map_options().is_map_inside
+
+    @property
+    def told_apart(self) -> ToldApart | None:
+        """By which columns people and periods are told apart; None where a program has counted and does not say."""
+        from htf.curator.frequency import FrequencyMatrix
+
+        if isinstance(self.source, FrequencyMatrix):
+            return self.source.told_apart
+        return self.reading().told_apart
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -236,6 +264,28 @@ class Recipe:
         elif self.zones is not None and not self.is_map_inside:
             usual = DEFAULT_FOR_NAMES
         return make_mechanism(self.mechanism or usual, **read_settings(self.settings))
+
+    def pinned(self) -> Recipe:
+        """The recipe for many sources: without one, and with its map as it is now, whatever becomes of files of zones.
+
+        Returns
+        -------
+        Recipe
+            The same with a domain, and columns, in place of the fields about the map.
+
+        Raises
+        ------
+        InputError
+            If no data could be released by this recipe.
+
+        Examples
+        --------
+        >>> recipe.pinned().domain.names
+        ('x', 'y')
+        """
+        from htf.recipes.make import pinned
+
+        return pinned(self)
 
     def quote(self) -> Quote:
         """Say what the release will cost, without its data. No file is opened.
@@ -425,11 +475,7 @@ def given_fields(recipe: Recipe) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value != usual[name]}
 
 
-def fields_of(declared: Any) -> dict[str, Any]:
-    """The fields of a recipe that a declared record, such as a Reading, has under names of its own."""
-    found = {}
-    for one in fields(Recipe):
-        home, name = one.metadata.get(HOME, (None, None))
-        if home is type(declared):
-            found[one.name] = getattr(declared, name)
-    return found
+def map_fields(but: tuple[str, ...] = ()) -> list[str]:
+    """The names of the fields about the map."""
+    found = [one.name for one in fields(Recipe) if one.metadata.get(HOME, (None,))[0] is MapOptions]
+    return [name for name in found if name not in but]

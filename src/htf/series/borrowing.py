@@ -9,25 +9,32 @@ import numpy as np
 
 from htf.estimation.background import Background
 from htf.estimation.homogeneous import FROM_LEAVES, PRIOR_TRUST, estimate_regions
-from htf.estimation.prior import Prior
-from htf.frame.domain import Domain
-from htf.mechanisms import make_mechanism
-from htf.mechanisms.base import Mechanism
-from htf.publication import DEFAULT_MECHANISM, default_mechanism
+from htf.estimation.prior import MOST_AXES
+from htf.recipes.recipe import Recipe, read_settings
 from htf.release.release import Release
 from htf.verification import estimated
 
 BORROWED_FROM = (
     "borrowed_from"  # the fact that has the digests of the files that were borrowed from
 )
-FORESIGHT = 4.0  # the growth from round to round of a tree whose cuts earlier maps foresee
+FORESIGHT, USUAL_FORESIGHT = (
+    "foresight",
+    4.0,
+)  # growth from round to round of a tree whose cuts earlier maps foresee
 
 
-def mechanism_of(domain: Domain, priors: Sequence[Prior]) -> Mechanism:
-    """The mechanism for a period, given the priors that earlier ones are. They help to decide where to cut."""
-    name = default_mechanism(domain)
-    foresees = len(priors) > 0 and name == DEFAULT_MECHANISM
-    return make_mechanism(name, foresight=FORESIGHT) if foresees else make_mechanism(name)
+def borrows(recipe: Recipe) -> bool:
+    """Whether releases of this recipe take earlier ones as priors."""
+    takes = recipe.made_by().takes_prior and not recipe.is_map_inside
+    return takes and recipe.domain is not None and recipe.domain.dimensions <= MOST_AXES
+
+
+def foreseeing(recipe: Recipe) -> tuple[str, ...]:
+    """The parameters of a mechanism that has priors. They help to decide where to cut, unless the recipe says otherwise."""
+    known = FORESIGHT in recipe.made_by().parameters()
+    is_said = FORESIGHT in read_settings(recipe.settings)
+    more = (f"{FORESIGHT}={USUAL_FORESIGHT}",) if known and not is_said else ()
+    return (*recipe.settings, *more)
 
 
 def borrow(release: Release, before: Sequence[Release], marks: Sequence[str] = ()) -> Release:

@@ -34,20 +34,21 @@ from htf.files import SPARE, UNFINISHED, is_same, open_own, spare_folders, write
 from htf.privacy.account import PENDING, WITHDRAWN, Account, Entry
 from htf.privacy.budget import BudgetFile, digest_of, read_accounts
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import PERSON, RECORD, Protection
+from htf.privacy.protection import RECORD
 from htf.query.cells import cell_counts
+from htf.recipes.recipe import Recipe
 from htf.release.file import charged_entry
 from htf.release.release import Release
 from htf.series.periods import Period
-from htf.series.plan import IN_PERIOD, SeriesPlan, period_of, read_plan
+from htf.series.plan import SeriesPlan, period_of, read_plan
 
 if TYPE_CHECKING:
-    from htf.curator.frequency import FrequencyMatrix
+    from htf.privacy.apart import ToldApart
 
 BUDGET = "budget.sqlite"
 ALL = "series"  # the account of a series whose periods add up
-LOCK, CLOCK, LAYER = "series.lock", "clock.json", "layer.json"
-BY_PROGRAM = {"by": "a program of its own"}  # which does not say how
+LOCK, COUNTED = "series.lock", "counted.json"
+BY_RECIPE, BY_PROGRAM = "the recipe", "a program"  # who told people and periods apart
 REMEMBERED = 12  # releases before, of which the mean is a prior
 
 
@@ -77,7 +78,7 @@ class Addition:
     output: Path
     label: str
     budget: BudgetFile | None  # None in a dry run, if the period has no account yet
-    priors: tuple[Prior, ...]
+    recipe: Recipe  # of this release, but for its source
     told: str = ""  # what a correction leaves of the budget
 
 
@@ -193,29 +194,6 @@ class SeriesFolder:
                 raise
         return self._load(output)
 
-    def check_matrix(self, matrix: FrequencyMatrix) -> None:
-        """Refuse counts of another map or another unit."""
-        if matrix.domain != self.plan.domain:
-            raise InputError(
-                "the counts are of another map than the series: read them on series.plan.domain"
-            )
-        self.check_unit(matrix.protection)
-
-    def check_unit(self, protection: Protection) -> None:
-        """Refuse data that protect another unit than the plan."""
-        if protection.name != unit_name(self.plan):
-            raise InputError(
-                f"the series protects {unit_name(self.plan)}, but these counts are for {protection.name}"
-                + _unit_hint(self.plan)
-            )
-        if self.periods:
-            counted = self._load(self.released[-1].path).protection.told
-            if protection.told != counted:
-                raise InputError(
-                    f"the releases of {self.folder} count {counted}, but these counts are of {protection.told}: "
-                    "periods that count different things cannot be compared"
-                )
-
     def _complete(self, period: Period) -> Release | None:
         """Enter a release that an interrupted run has written, if there is one: in its place, or elsewhere, because its place
         could not be written. To draw again would make a second release of the same charge."""
@@ -279,7 +257,7 @@ class SeriesFolder:
             self._take_up(budget, pending, resume)
         label = label_of(period, number)
         output = self.folder / f"{label}.parquet"
-        return Addition(period, output, label, budget, self._priors(self._before(period)))
+        return Addition(period, output, label, budget, self._recipe(period, label))
 
     def _with_room(self, addition: Addition, correct: bool, take_from_later: bool) -> Addition:
         """Where periods add up, a correction may take what later periods were meant to cost. That is refused unless the
@@ -347,8 +325,8 @@ class SeriesFolder:
             )
 
     def _priors(self, others: list[Released]) -> tuple[Prior, ...]:
-        """The last of several releases, and the mean of them all. Zones borrow nothing."""
-        if not others or self.plan.of_zones:
+        """The last of several releases, and the mean of them all."""
+        if not others:
             return ()
         marks = [digest_of(one.path) for one in others]
         last = cell_counts(self._load(others[-1].path))
@@ -391,29 +369,50 @@ class SeriesFolder:
             )
             return made
 
-    def pin_matrix(self, matrix: FrequencyMatrix) -> None:
-        """The same for counts from a program, which may not say how they were made."""
-        told = matrix.told_apart
-        by = BY_PROGRAM if told is None else told.clock
-        self.pin_clock(by, None if told is None else told.user)
+    def fill(
+        self, addition: Addition, source: Any, *, allow_empty: bool = False, dry_run: bool = False
+    ) -> Recipe:
+        """The recipe of a release, from its source. Refuses the layer of zones, and counts of other people or times."""
+        empty = allow_empty or addition.recipe.allow_empty
+        recipe = replace(addition.recipe, source=source, allow_empty=empty)
+        self._check_not_layer(recipe.files)
+        if not dry_run:
+            self._pin(recipe.told_apart)
+        return recipe
 
-    def pin_clock(self, clock: dict[str, Any], user: str | None) -> None:
-        """Write down by which times records are put into periods, and by which column people are told apart. From the first
-        charge on both stay: a record might be in two periods if they changed, or somebody be two people, and then what
-        both cost would add up."""
-        path = self.folder / CLOCK
-        if self.plan.unit != RECORD:
-            clock = {**clock, "user": user}
-        known = self._read_json(CLOCK)
-        if not self._entries() or known == clock:
-            # Until the first charge it may have been a mistake.
-            text = json.dumps(clock, sort_keys=True) + "\n"
-            write_whole(path, lambda new: _write_text(new, text), overwrite=True)
+    def _recipe(self, period: Period, label: str) -> Recipe:
+        """That of the plan for one period, with what earlier ones say."""
+        from htf.series.borrowing import borrows, foreseeing
+
+        recipe = self.plan.recipe
+        earlier = self._priors(self._before(period)) if borrows(recipe) else ()
+        since, until = (None, None) if recipe.time is None else period.seconds
+        return replace(
+            recipe,
+            since=since,
+            until=until,
+            prior=(*earlier, *recipe.prior),
+            settings=foreseeing(recipe) if earlier else recipe.settings,
+            label=label,
+        )
+
+    def _pin(self, told: ToldApart | None) -> None:
+        """Refuse counts whose people or periods are told apart in another way than the recipe's: a record might be in two
+        periods, or somebody be two people, and then what both cost would add up. A program may not say how it counts.
+        Then it counts all periods."""
+        reading = self.plan.recipe.reading().told_apart
+        user = reading.user if told is None or self.plan.unit == RECORD else told.user
+        same = told is None or (told.clock, user) == (reading.clock, reading.user)
+        by = {"by": BY_PROGRAM if told is None else BY_RECIPE}
+        known = self._read_json(COUNTED) if self._entries() else by
+        if same and by == known:
+            text = json.dumps(by) + "\n"
+            write_whole(self.folder / COUNTED, lambda new: _write_text(new, text), overwrite=True)
             return
         raise InputError(
-            f"the periods and people of {self.folder} are told apart by {json.dumps(known or BY_PROGRAM)}, but now by {json.dumps(clock)}: a "
-            "record might be in two periods, or other people be meant. Give --user, --time, --read time-unit, --read time-format, "
-            "--read decimal and --read utc-offset as for the first release. Nothing was charged"
+            f"the periods and people of {self.folder} are told apart by {(known or by)['by']}, {_by_columns(reading)}, but these "
+            f"counts by {'a program that does not say how' if told is None else _by_columns(told)}: a record might be in two "
+            "periods, or other people be meant. Nothing was charged"
         )
 
     def _read_json(self, name: str) -> dict[str, Any] | None:
@@ -429,20 +428,13 @@ class SeriesFolder:
             pass
         raise InputError(f"{path} is damaged: restore it from a copy")
 
-    def pin_layer(self, layer: Path) -> None:
-        """Write down which file the zones came from, so that no file of the data is taken for it later."""
-        text = json.dumps({"name": layer.name, "sha256": digest_of(layer)}) + "\n"
-        write_whole(self.folder / LAYER, lambda new: _write_text(new, text))
-
-    def check_not_layer(self, data: Iterable[Path]) -> None:
-        """Refuse data whose file is the layer of zones, or a copy of it: its names are published."""
-        layer = self._read_json(LAYER)
-        known = None if layer is None else layer.get("sha256")
-        for file in data if known is not None else ():
-            if file.is_file() and digest_of(file) == known:
+    def _check_not_layer(self, data: Iterable[Path]) -> None:
+        """Refuse data whose file is a layer of zones or a list of categories, or a copy of it: its names are published."""
+        for file in data if self.plan.layers else ():
+            if file.is_file() and (name := self.plan.layers.get(digest_of(file))) is not None:
                 raise InputError(
-                    f"{file} is the layer of the zones of {self.folder}, or a copy of it. Zones are published with "
-                    "their names, so they must be public and made without these data"
+                    f"{file} is {name}, which names the zones or categories of {self.folder}, or a copy of it. They are "
+                    "published, so they must be public and made without these data"
                 )
 
     def _budget(self, period: Period) -> BudgetFile:
@@ -508,17 +500,12 @@ def label_of(period: Period, number: int) -> str:
 
 def unit_name(plan: SeriesPlan) -> str:
     """As statements and budget files call the unit of a plan."""
-    if plan.unit == RECORD:
-        return Protection().name
-    return Protection(PERSON, per=IN_PERIOD.get(plan.unit)).name
+    return plan.quote.unit.name
 
 
-def _unit_hint(plan: SeriesPlan) -> str:
-    if plan.unit == RECORD:
-        return ": leave out --user"
-    if plan.unit == PERSON:
-        return ": give --user COLUMN, without --per"
-    return f": give --user COLUMN, --time COLUMN and --per {IN_PERIOD[plan.unit]}"
+def _by_columns(told: ToldApart) -> str:
+    """In words, for messages."""
+    return json.dumps({**told.clock, "user": told.user}, sort_keys=True)
 
 
 def _copy(path: Path, new: Path) -> None:

@@ -9,80 +9,73 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from htf.base import arguments
 from htf.errors import InputError
 from htf.files import write_whole
-from htf.frame.domain import Domain, check_domain
+from htf.frame.domain import Domain
+from htf.privacy.budget import digest_of
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import PERIODS, PERSON, RECORD
+from htf.privacy.protection import RECORD
+from htf.recipes.recipe import Recipe, given_fields
 from htf.release.named_columns import layer_columns, with_outlines, zone_type
 from htf.series.periods import KINDS, Period
 
+if TYPE_CHECKING:
+    from htf.recipes.quote import Quote
+
 PLAN = "series.json"
-FORMAT = 2  # the only one that is read
-IN_PERIOD = {f"{PERSON}-{kind}": kind for kind in PERIODS}  # units: a person in one period
-UNITS = (RECORD, PERSON, *IN_PERIOD)
+FORMAT = 3  # the only one that is read
+MAPS = ("domain", "inside")  # the fields of a recipe that are written down with their layers
 MOST_RELEASES = 10_000
 
 
 @dataclass(frozen=True)
 class SeriesPlan:
-    """The plan of a series of releases over periods on one map.
+    """The plan of a series: the recipe of every release, the periods, and what all of it costs.
 
     Attributes
     ----------
-    domain : Domain
-        The map.
+    recipe : Recipe
+        What each release is made of, without its source and with its map.
     period : {"day", "week", "month", "quarter", "year"}
         What one release is of.
-    unit : {"record", "person", "person-day", "person-week", "person-month"}
-        What epsilon protects.
     total : Epsilon
         What one unit loses in the whole series, at most.
-    each : Epsilon
-        What one release costs.
     releases : int
         How many periods there will be, at most.
+    layers : dict of str to str
+        The names of the files of zones and categories by their SHA-256: none of them may be the data.
 
     Examples
     --------
     >>> import htf
-    >>> domain = htf.Domain.from_bounds(0, 0, 1, 1, cells=64)
-    >>> plan = htf.SeriesPlan.of(domain, "month", "person", total=2, releases=24)
+    >>> recipe = htf.Recipe(bounds=(0, 0, 1, 1), cells=64, user="who", epsilon="0.08")
+    >>> plan = htf.Series.create("people", recipe, "month", releases=24, total=2).plan
     >>> str(plan.each), plan.told[-1]
-    ('0.083333333333333', 'A person who is in all 24 months loses at most epsilon 2.')
+    ('0.08', 'A person who is in all 24 months loses at most epsilon 2.')
     """
 
-    domain: Domain
+    recipe: Recipe
     period: str
-    unit: str
     total: Epsilon
-    each: Epsilon
     releases: int
+    layers: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_domain(self.domain)
         arguments.choice(self.period, tuple(KINDS), "the period")
-        arguments.choice(self.unit, UNITS, "the unit")
         arguments.instance(self.total, Epsilon, "the total epsilon")
-        arguments.instance(self.each, Epsilon, "the epsilon of each release")
         if not 1 <= arguments.whole(self.releases, "the number of releases") <= MOST_RELEASES:
             raise InputError(
                 f"a series has between 1 and {MOST_RELEASES:,} releases, got {self.releases}"
             )
-        named = [axis for axis in self.domain.axes if axis.levels]
-        if named and not self.of_zones:
+        if (per := self.quote.unit.per) not in (None, self.period):
             raise InputError(
-                "a series covers a map with coordinates alone, or the zones of one layer: without trips between zones, "
-                "categories and further axes"
-            )
-        if IN_PERIOD.get(self.unit, self.period) != self.period:
-            raise InputError(
-                f"the unit {self.unit} needs releases of {IN_PERIOD[self.unit]}s, not of {self.period}s"
+                f"the unit {self.unit} needs releases of {per}s, not of {self.period}s"
             )
         if self.each > self.total:
             raise InputError(f"one release costs {self.each}, more than the total of {self.total}")
@@ -92,57 +85,27 @@ class SeriesPlan:
                 "releases, or less for each"
             )
 
-    @classmethod
-    def of(
-        cls,
-        domain: Domain,
-        period: str,
-        unit: str,
-        *,
-        total: Any,
-        releases: int,
-        each: Any = None,
-    ) -> SeriesPlan:
-        """Make a plan. By default every release costs as much as the unit allows.
+    @cached_property
+    def quote(self) -> Quote:
+        """What one release protects, buys and costs."""
+        return self.recipe.quote()
 
-        Parameters
-        ----------
-        domain : Domain
-            The map.
-        period, unit : str
-            As in the attributes.
-        total : Epsilon, str, int, float, Decimal or Fraction
-            What one unit loses in the whole series, at most.
-        releases : int
-            How many periods there will be, at most.
-        each : Epsilon, str, int, float, Decimal or Fraction, optional
-            What one release costs, if that is to be less. What is left of the total pays for corrections.
+    @property
+    def domain(self) -> Domain:
+        """The map."""
+        assert self.recipe.domain is not None
+        return self.recipe.domain
 
-        Returns
-        -------
-        SeriesPlan
-            The plan.
+    @property
+    def each(self) -> Epsilon:
+        """What one release costs."""
+        return self.recipe.total
 
-        Raises
-        ------
-        InputError
-            If the numbers do not go together.
-
-        Examples
-        --------
-        >>> str(htf.SeriesPlan.of(domain, "month", "record", total=2, releases=24).each)
-        '2'
-        """
-        whole = Epsilon.of(total)
-        arguments.choice(unit, UNITS, "the unit")
-        if each is not None:
-            price = Epsilon.of(each)
-        elif unit == PERSON:
-            number = arguments.whole(releases, "the number of releases")
-            price = Epsilon(whole.units // max(number, 1))
-        else:
-            price = whole
-        return cls(domain, period, unit, whole, price, releases)
+    @property
+    def unit(self) -> str:
+        """What epsilon protects: record, person, person-day, person-week or person-month."""
+        unit = self.quote.unit
+        return unit.unit if unit.per is None else f"{unit.unit}-{unit.per}"
 
     @property
     def of_zones(self) -> bool:
@@ -152,12 +115,14 @@ class SeriesPlan:
     @property
     def adds_up(self) -> bool:
         """Whether what different periods cost adds up for one unit."""
-        return self.unit == PERSON
+        return _adds_up(self.recipe)
 
     @property
     def told(self) -> list[str]:
         """What the plan promises, in sentences."""
-        each = f"Each of up to {self.releases} releases, one for a {self.period}, costs epsilon {self.each}."
+        each = f"Each of up to {self.releases} releases, one for a {self.period}, costs epsilon {self.each}"
+        parts = [f"{price} for the {kind}" for kind, price in self.quote.prices.items()]
+        each += f", {' and '.join(parts)}." if parts else "."
         if self.adds_up:
             loss = f"A person who is in all {self.releases} {self.period}s loses at most epsilon {self.total}."
             return [each, "What releases tell about a person adds up.", loss]
@@ -188,15 +153,63 @@ class SeriesPlan:
         >>> plan.to_dict()["unit"]
         'person'
         """
+        recipe = {
+            name: _as_json(value)
+            for name, value in given_fields(self.recipe).items()
+            if name not in MAPS
+        }
+        maps = {name: getattr(self.recipe, name) for name in MAPS}
         return {
             "format": FORMAT,
-            "domain": self.domain.to_dict(),
             "period": self.period,
+            "releases": self.releases,
             "unit": self.unit,
             "epsilon_total": str(self.total),
             "epsilon_each": str(self.each),
-            "releases": self.releases,
+            "recipe": recipe,
+            **{name: one.to_dict() for name, one in maps.items() if one is not None},
+            "layers": self.layers,
         }
+
+
+def plan_of(recipe: Recipe, period: str, releases: int, total: Any = None) -> SeriesPlan:
+    """The plan of `Series.create`."""
+    arguments.instance(recipe, Recipe, "recipe", "make one with htf.Recipe(bounds=…, epsilon=…)")
+    releases = arguments.whole(releases, "the number of releases")
+    _check_of_all_periods(recipe)
+    layers = {digest_of(file): file.name for file in recipe.map_options().files}
+    kept, each = recipe.pinned(), recipe.total
+    if total is not None:
+        whole = Epsilon.of(total)
+    else:
+        whole = Epsilon(each.units * max(releases, 1)) if _adds_up(recipe) else each
+    return SeriesPlan(kept, period, whole, releases, layers)
+
+
+def share_of_total(recipe: Recipe, releases: int) -> Epsilon:
+    """What each release costs at most, if the epsilon of the recipe is what all of them may cost one unit together."""
+    return Epsilon(recipe.total.units // releases) if _adds_up(recipe) else recipe.total
+
+
+def _adds_up(recipe: Recipe) -> bool:
+    return recipe.user is not None and recipe.per is None
+
+
+def _check_of_all_periods(recipe: Recipe) -> None:
+    """Refuse what belongs to one release, and what cannot be written down."""
+    if recipe.since is not None or recipe.until is not None:
+        raise InputError("the period says which times count: leave out --since and --until")
+    for name in ("mechanism", "prior"):
+        value = getattr(recipe, name)
+        for one in value if isinstance(value, tuple) else (value,):
+            if one is not None and not isinstance(one, str):
+                raise InputError(
+                    f"the {name} of this recipe is an object of Python, which no plan can hold: give its name"
+                )
+
+
+def _as_json(value: Any) -> Any:
+    return value if isinstance(value, (bool, int, list, tuple)) else str(value)
 
 
 def period_of(plan: SeriesPlan, text: str) -> Period:
@@ -207,8 +220,9 @@ def period_of(plan: SeriesPlan, text: str) -> Period:
 def write_plan(plan: SeriesPlan, folder: Path) -> None:
     """Write it down, once."""
     said = plan.to_dict()
-    if plan.of_zones:
-        said["layer"] = _layer_of(plan.domain)
+    for name in MAPS:
+        if name in said:
+            said[name] = {"axes": said[name], "layer": _layer_of(getattr(plan.recipe, name))}
     text = json.dumps(said, indent=2) + "\n"
     write_whole(folder / PLAN, lambda unfinished: _write_text(unfinished, text))
 
@@ -224,14 +238,14 @@ def read_plan(folder: Path) -> SeriesPlan:
                 "that was never released is continued with that version; or begin a new one, whose total is what the old one "
                 "has left of your budget (`htf budget show` of that version says what was spent)"
             )
-        domain = Domain.from_dict(said["domain"])
+        fields = said["recipe"]
+        fields |= {name: _with_layer(**said[name]) for name in MAPS if name in said}
         return SeriesPlan(
-            _with_layer(domain, said["layer"]) if "layer" in said else domain,
+            Recipe(**fields),
             said["period"],
-            said["unit"],
             Epsilon.of(said["epsilon_total"]),
-            Epsilon.of(said["epsilon_each"]),
             said["releases"],
+            dict(said["layers"]),
         )
     except FileNotFoundError:
         raise InputError(
@@ -243,21 +257,24 @@ def read_plan(folder: Path) -> SeriesPlan:
         ) from None
 
 
-def _layer_of(domain: Domain) -> list[list[str]]:
-    """The outline of each zone, as base64, and what else its layer says of it."""
+def _layer_of(domain: Domain) -> list[list[Any]]:
+    """Of each zone its axis, its place there, its outline as base64, and what else its layer says of it."""
     columns = layer_columns(domain)
-    shapes = [b64encode(shape).decode() for shape in columns["shape"]]
-    return [list(row) for row in zip(shapes, columns["attributes"], strict=True)]
+    columns["shape"] = [b64encode(shape).decode() for shape in columns["shape"]]
+    return [list(row) for row in zip(*columns.values(), strict=True)]
 
 
-def _with_layer(domain: Domain, layer: list[list[str]]) -> Domain:
+def _with_layer(axes: dict[str, Any], layer: list[list[Any]]) -> Domain:
     import pyarrow as pa
 
-    rows = [
-        {"axis": 0, "cell": cell, "shape": b64decode(shape, validate=True), "attributes": text}
-        for cell, (shape, text) in enumerate(layer)
-    ]
-    return with_outlines(domain, pa.array(rows, zone_type().value_type))
+    domain, kind = Domain.from_dict(axes), zone_type().value_type
+    if not domain.outlined:
+        return domain
+    names = [one.name for one in kind]
+    rows = [dict(zip(names, row, strict=True)) for row in layer]
+    for row in rows:
+        row["shape"] = b64decode(row["shape"], validate=True)
+    return with_outlines(domain, pa.array(rows, kind))
 
 
 def is_series(path: Path) -> bool:

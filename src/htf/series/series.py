@@ -18,20 +18,23 @@ from htf.estimation.expectation import trust_shape
 from htf.estimation.homogeneous import PRIOR_TRUST
 from htf.files import make_folder
 from htf.privacy.budget import BudgetFile, digest_of
-from htf.publication import publish
 from htf.query.answer import Answer, over_periods
 from htf.query.question import Question, check_question, warn_of_outside
 from htf.release.release import Release
-from htf.series.borrowing import borrow, mechanism_of
+from htf.series.borrowing import borrow, borrows
 from htf.series.folder import ALL, BUDGET, REMEMBERED, SeriesFolder, unit_name
-from htf.series.plan import SeriesPlan, period_of, write_plan
+from htf.series.plan import period_of, plan_of, write_plan
 
 if TYPE_CHECKING:
-    from htf.curator.frequency import FrequencyMatrix
+    from decimal import Decimal
+    from fractions import Fraction
+
     from htf.curator.noise import NoiseSource
     from htf.estimation.prior import Prior
     from htf.frame.domain import Domain
+    from htf.privacy.epsilon import Epsilon
     from htf.query.where import Where
+    from htf.recipes.recipe import Recipe
 
 
 class Series(SeriesFolder):
@@ -51,8 +54,8 @@ class Series(SeriesFolder):
     --------
     >>> import htf
     >>> domain = htf.Domain.from_bounds(0, 0, 1, 1, cells=16)
-    >>> plan = htf.SeriesPlan.of(domain, "month", "record", total=1, releases=12)
-    >>> series = htf.Series.create("city", plan)
+    >>> recipe = htf.Recipe(domain=domain, epsilon=1)
+    >>> series = htf.Series.create("city", recipe, "month", releases=12)
     >>> for month, people in (("2026-01", 500), ("2026-02", 700)):
     ...     matrix = htf.FrequencyMatrix.from_cells(domain, [[3] * people, [5] * people])
     ...     release = series.add(matrix, month)
@@ -71,15 +74,30 @@ class Series(SeriesFolder):
         return self.plan.domain
 
     @classmethod
-    def create(cls, folder: str | Path, plan: SeriesPlan) -> Series:
+    def create(
+        cls,
+        folder: str | Path,
+        recipe: Recipe,
+        period: str,
+        *,
+        releases: int,
+        total: Epsilon | str | int | float | Decimal | Fraction | None = None,
+    ) -> Series:
         """Make a series in a new or empty folder. Its plan is final.
 
         Parameters
         ----------
         folder : str or Path
             The folder.
-        plan : SeriesPlan
-            The plan.
+        recipe : Recipe
+            What each release is made of. Its epsilon is what one release costs. A source in it is left out.
+        period : {"day", "week", "month", "quarter", "year"}
+            What one release is of. Where the recipe has a column of times, only records of the period count.
+        releases : int
+            How many periods there will be, at most.
+        total : Epsilon, str, int, float, Decimal or Fraction, optional
+            What one unit loses in the whole series, at most. What the releases leave of it pays for corrections. By
+            default nothing is left.
 
         Returns
         -------
@@ -89,15 +107,15 @@ class Series(SeriesFolder):
         Raises
         ------
         InputError
-            If something is in the folder already.
+            If something is in the folder already, or the recipe or the numbers do not go together.
 
         Examples
         --------
-        >>> htf.Series.create("town", plan).periods
+        >>> htf.Series.create("town", recipe, "month", releases=12).periods
         []
         """
         path = arguments.path(folder, "the folder of a series")
-        arguments.instance(plan, SeriesPlan, "plan", "make one with htf.SeriesPlan.of")
+        plan = plan_of(recipe, period, releases, total)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise InputError(f"{path} exists and is not an empty folder: give another name")
         make_folder(path)
@@ -137,20 +155,22 @@ class Series(SeriesFolder):
 
     def add(
         self,
-        matrix: FrequencyMatrix,
+        source: Any,
         period: str,
         *,
         noise: NoiseSource | str = "opendp",
         correct: bool = False,
         resume: bool = False,
         take_from_later: bool = False,
+        allow_empty: bool = False,
     ) -> Release:
-        """Charge, release and save one more period.
+        """Charge, release and save one more period, by the recipe of the series.
 
         Parameters
         ----------
-        matrix : FrequencyMatrix
-            The exact counts of this period alone.
+        source : str, Path, data or FrequencyMatrix
+            The records: what `read_points` takes, or the counts that it has made of this period alone. If the recipe has
+            no column of times, all records must be of the period.
         period : str
             Its name, such as `2026-03`.
         noise : NoiseSource or str
@@ -162,6 +182,8 @@ class Series(SeriesFolder):
             of it was seen.
         take_from_later : bool
             Whether a correction may cost what later periods of a series of persons were meant to.
+        allow_empty : bool
+            Whether to make a release if no record is in the period.
 
         Returns
         -------
@@ -181,23 +203,13 @@ class Series(SeriesFolder):
         Traceback (most recent call last):
         htf.errors.InputError: 2026-02 was released already, as 2026-02.parquet. To release a correction, which is charged again: correct=True (htf series add --correct)
         """
-
         asked = {"correct": correct, "resume": resume, "take_from_later": take_from_later}
         with self.adding(period, **asked) as addition:
             if isinstance(addition, Release):
                 return addition
-            self.check_matrix(matrix)
-            self.pin_matrix(matrix)
+            recipe = self.fill(addition, source, allow_empty=allow_empty)
             assert addition.budget is not None  # it is no dry run
-            made = publish(
-                matrix,
-                self.plan.each,
-                mechanism_of(self.plan.domain, addition.priors),
-                prior=addition.priors,
-                noise=noise,
-                budget=addition.budget,
-                label=addition.label,
-            )
+            made = recipe.make(budget=addition.budget, noise=noise)
             made = self.finish(made, addition.period)
             addition.budget.save(made, addition.output)
             return made
@@ -273,8 +285,8 @@ class Series(SeriesFolder):
         1
         """
 
-        if self.plan.of_zones:
-            raise InputError("a series of zones borrows nothing, so there is nothing to revise")
+        if not borrows(self.plan.recipe):
+            raise InputError("this series borrows nothing, so there is nothing to revise")
         release, own = self.release(period), self.latest[period]
         others = [one for one in self.latest.values() if one.period != own.period]
         nearest = sorted(others, key=lambda one: abs(one.period.start - own.period.start))
