@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from htf.maps.browser.street_tiles import places
+from htf.maps.browser.mercator import places_over
 
 EXTENT = 4096
 BUFFER = 64
@@ -136,7 +136,7 @@ def write_archive(
 
     layers = streets(bounds) if layers is None else layers
     west, south, east, north = (round(edge * 10**7) for edge in bounds)
-    found = [place for zoom in range(zooms[0], zooms[1] + 1) for place in places(bounds, zoom)]
+    found = [place for zoom in range(zooms[0], zooms[1] + 1) for place in places_over(bounds, zoom)]
     with open(path, "wb") as file:
         writer = Writer(file)
         for place in sorted(found, key=lambda one: format.zxy_to_tileid(*one)):

@@ -13,7 +13,8 @@ from htf.cli.main import run
 from htf.errors import InputError
 from htf.maps.basemap import Bounds
 from htf.maps.browser import street_tiles
-from htf.maps.browser.street_tiles import WORLD, Archive, carried_tiles, overlaps, places
+from htf.maps.browser.mercator import places_over
+from htf.maps.browser.street_tiles import WORLD, Archive, carried_tiles, overlaps
 from street_archive import one_tile, raw_archive, streets, write_archive, zeros
 
 pytest.importorskip("pmtiles")
@@ -35,7 +36,9 @@ def test_a_file_carries_the_tiles_around_its_map(archive: Path) -> None:
     assert told["layers"] == list(streets(BOUNDS))
     near = (4.375, 52.175, 4.525, 52.325)
     assert told["bounds"] == pytest.approx(near)
-    expected = {"/".join(map(str, place)) for zoom in range(8, 12) for place in places(near, zoom)}
+    expected = {
+        "/".join(map(str, place)) for zoom in range(8, 12) for place in places_over(near, zoom)
+    }
     assert set(told["index"]) == expected
     joined = base64.b64decode(told["bytes"])
     reading = Archive(archive)
@@ -125,7 +128,7 @@ def test_pictures_and_other_compressions_are_refused(tmp_path: Path) -> None:
 def test_an_archive_that_changes_meanwhile_is_not_read_on(tmp_path: Path) -> None:
     path = write_archive(tmp_path / "x.pmtiles", BOUNDS, zooms=(3, 3))
     archive = Archive(path)
-    place = next(places(BOUNDS, 3))
+    place = places_over(BOUNDS, 3)[0]
     assert archive.tile(place)[0]
     with open(path, "ab") as file:
         file.write(b"more")

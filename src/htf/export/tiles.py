@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import accumulate
@@ -19,6 +19,7 @@ from htf.base import arguments
 from htf.errors import InputError, MissingExtraError
 from htf.export.provenance import EXPORT, provenance
 from htf.files import write_whole
+from htf.maps.browser.mercator import number_over, places_over
 from htf.maps.tiles import DEEPEST, Bounds, in_degrees, shows_all
 from htf.maps.vector_tiles import LAYER, STEPS, vector_tile
 from htf.query.columns import OF_LEAVES
@@ -28,8 +29,6 @@ from htf.release.release import Release, check_release
 if TYPE_CHECKING:
     from htf.frame.domain import Domain
     from htf.query.where import Where
-
-Place = tuple[int, int, int]
 
 MOST_TILES = 20_000  # about 5 minutes
 GZIP_LEVEL = 9
@@ -99,7 +98,7 @@ def _bounds(domain: Domain) -> Bounds:
 
 def _check_number(bounds: Bounds, deepest: int) -> None:
     """Refuse a zoom with too many tiles before any is made: each further zoom has up to four times as many."""
-    numbers = list(accumulate(_number(bounds, z) for z in range(deepest + 1)))
+    numbers = list(accumulate(number_over(bounds, z) for z in range(deepest + 1)))
     if numbers[-1] > MOST_TILES:
         fits = sum(number <= MOST_TILES for number in numbers) - 1
         raise InputError(
@@ -122,12 +121,12 @@ def _fill(
         ends_here = (
             z > deepest
             if deepest is not None
-            else is_whole or tiles + _number(bounds, z) > MOST_TILES
+            else is_whole or tiles + number_over(bounds, z) > MOST_TILES
         )
         if ends_here:
             return Written(tiles, z - 1, is_whole)
         tell(z)
-        places = sorted(_places(bounds, z), key=lambda place: number_of(*place))
+        places = sorted(places_over(bounds, z), key=lambda place: number_of(*place))
         for place in places:
             body = vector_tile(release, place, where)
             if body:
@@ -135,33 +134,6 @@ def _fill(
                 tiles += 1
         is_whole = all(shows_all(release, place) for place in places)
     return Written(tiles, DEEPEST, is_whole)
-
-
-def _number(bounds: Bounds, z: int) -> int:
-    """How many tiles of a zoom a map touches."""
-    return math.prod(map(len, _columns_and_rows(bounds, z)))
-
-
-def _places(bounds: Bounds, z: int) -> Iterator[Place]:
-    """The tiles of a zoom that a map touches."""
-    columns, rows = _columns_and_rows(bounds, z)
-    for x in columns:
-        for y in rows:
-            yield z, x, y
-
-
-def _columns_and_rows(bounds: Bounds, z: int) -> tuple[range, range]:
-    side = int(2**z)
-
-    def column(longitude: float) -> int:
-        return min(max(int((longitude + 180) / 360 * side), 0), side - 1)
-
-    def row(latitude: float) -> int:
-        turned = math.radians(min(max(latitude, -85.051129), 85.051129))
-        return min(max(int((1 - math.asinh(math.tan(turned)) / math.pi) / 2 * side), 0), side - 1)
-
-    west, south, east, north = bounds
-    return range(column(west), column(east) + 1), range(row(north), row(south) + 1)
 
 
 def _header(format: Any, bounds: Bounds) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -69,3 +71,24 @@ def to_degrees(x: FloatArray, y: FloatArray, crs: str | None) -> tuple[FloatArra
 def _square_y(latitude: FloatArray) -> FloatArray:
     clipped = np.clip(latitude, -NORTHERNMOST, NORTHERNMOST)
     return np.asarray(0.5 - np.arctanh(np.sin(np.radians(clipped))) / (2 * np.pi))
+
+
+def tiles_over(bounds: tuple[float, ...], zoom: int) -> tuple[range, range]:
+    """The columns and the rows of the tiles of a zoom that touch W,S,E,N in degrees."""
+    west, south, east, north = bounds
+    side = int(2**zoom)
+    across = np.array([west, east]) / 360 + 0.5
+    down = _square_y(np.array([north, south]))
+    ends = [np.clip((one * side).astype(np.int64), 0, side - 1).tolist() for one in (across, down)]
+    (left, right), (top, bottom) = ends
+    return range(left, right + 1), range(top, bottom + 1)
+
+
+def places_over(bounds: tuple[float, ...], zoom: int) -> list[tuple[int, int, int]]:
+    """The same tiles as zoom, column and row."""
+    return [(zoom, x, y) for x, y in product(*tiles_over(bounds, zoom))]
+
+
+def number_over(bounds: tuple[float, ...], zoom: int) -> int:
+    """How many they are."""
+    return math.prod(map(len, tiles_over(bounds, zoom)))

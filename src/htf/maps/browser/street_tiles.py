@@ -14,7 +14,6 @@ import math
 import os
 import re
 import threading
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,14 +24,14 @@ from htf.base.unpacking import TooLargeError, gunzip
 from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
 from htf.maps.basemap import Bounds, widened
+from htf.maps.browser.mercator import NORTHERNMOST, number_over, places_over
 from htf.maps.tiles import DEEPEST
 
 MOST_BYTES = 8_000_000  # of tiles in a file, before they become text
 MOST_TILES = 20_000  # of a zoom: more are not looked for
 MARGIN = 0.25  # in sides of the map
 LONGEST_CREDIT = 200  # letters
-EDGE = 85.051129  # degrees of latitude: tiles end there
-WORLD: Bounds = (-180.0, -EDGE, 180.0, EDGE)
+WORLD: Bounds = (-180.0, -NORTHERNMOST, 180.0, NORTHERNMOST)
 KEPT_DIRECTORIES = 16
 HEADER_BYTES = 127
 # What may be unpacked. Archives of the whole world stay far below: an archive is anybody's, and a megabyte may stand for a gigabyte.
@@ -226,9 +225,9 @@ def _carried(archive: Archive, bounds: Bounds, fitting_zoom: float) -> dict[str,
     chosen: dict[Place, tuple[int, int]] = {}
     deepest = first
     for zoom in range(min(max(math.floor(fitting_zoom) - 1, first), last), last + 1):
-        if _number(around, zoom) > MOST_TILES:
+        if number_over(around, zoom) > MOST_TILES:
             break
-        found = {place: at for place in places(around, zoom) if (at := archive.find(place))}
+        found = {place: at for place in places_over(around, zoom) if (at := archive.find(place))}
         size = sum(length for _, length in {*chosen.values(), *found.values()})
         if size > MOST_BYTES and not chosen:
             raise InputError(
@@ -270,31 +269,3 @@ def _joined(archive: Archive, chosen: dict[Place, tuple[int, int]]) -> dict[str,
 
 def _shown(bounds: Bounds) -> str:
     return ",".join(f"{edge:.6g}" for edge in bounds)
-
-
-def _ends(bounds: Bounds, zoom: int) -> tuple[int, int, int, int]:
-    """The first and the last column, and the first and the last row."""
-    side = int(2**zoom)
-
-    def column(longitude: float) -> int:
-        return min(max(int((longitude + 180) / 360 * side), 0), side - 1)
-
-    def row(latitude: float) -> int:
-        turned = math.radians(min(max(latitude, -EDGE), EDGE))
-        return min(max(int((1 - math.asinh(math.tan(turned)) / math.pi) / 2 * side), 0), side - 1)
-
-    west, south, east, north = bounds
-    return column(west), column(east), row(north), row(south)
-
-
-def _number(bounds: Bounds, zoom: int) -> int:
-    left, right, top, bottom = _ends(bounds, zoom)
-    return (right - left + 1) * (bottom - top + 1)
-
-
-def places(bounds: Bounds, zoom: int) -> Iterator[Place]:
-    """The tiles of a zoom that touch the bounds."""
-    left, right, top, bottom = _ends(bounds, zoom)
-    for x in range(left, right + 1):
-        for y in range(top, bottom + 1):
-            yield zoom, x, y
