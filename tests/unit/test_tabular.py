@@ -22,7 +22,7 @@ from click.testing import CliRunner
 import htf
 from htf.cli.main import cli
 from htf.errors import InputError, MissingExtraError
-from htf.export.sheets import write_sheet
+from htf.export.tables import write_sheet
 
 BOXES = [[0, 0, 1, 1], [0, 0, 2, 2]]
 

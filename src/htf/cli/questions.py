@@ -153,7 +153,8 @@ class Asking:
 
     def give_out(self, answer: Answer, plan: list[str]) -> None:
         """Print the answer as JSON or a table, or write it to a file, and say what may be a mistake."""
-        from htf.export.answers import to_json, write_answer
+        from htf.export.answers import write_answer
+        from htf.export.tables import to_json
 
         if self.as_json:
             say_json(to_json(answer.to_arrow()))

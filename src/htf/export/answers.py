@@ -10,25 +10,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from htf.base.figures import PICTURES
 from htf.errors import InputError, MissingExtraError
-from htf.export.provenance import EXPORT, as_metadata, provenance
-from htf.export.sheets import SHEET, need_openpyxl, write_sheet
-from htf.export.vector import CSV, write_columns, write_layer
-from htf.files import write_whole
+from htf.export.provenance import provenance
+from htf.export.tables import CSV, SHEET, need_openpyxl, write_table
+from htf.export.vector import write_layer
 from htf.query.columns import CHANGES, MEANS, PEOPLE
-from htf.query.frames import plain_value
 from htf.release.file import digests
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from htf.query.answer import Answer
 
 TABLES = (".csv", ".xlsx", ".json", ".parquet")
@@ -109,9 +103,7 @@ def export_answer(
     """Write an answer as a layer. Formats without shapes, which need no GIS package, have its table."""
     about = about_answer(answer, plan)
     if path.suffix.lower() in (CSV, SHEET):
-        table = answer.to_arrow()
-        columns = {name: table[name] for name in table.column_names}
-        write_columns(columns, path, about, overwrite=overwrite)
+        write_table(answer.to_arrow(), path, about, is_export=True, overwrite=overwrite)
     else:
         write_layer(answer.to_geopandas(), path, about, "zones", overwrite=overwrite)
 
@@ -120,38 +112,3 @@ def layer_name(answer: Answer) -> str:
     if answer.kind in (CHANGES, PEOPLE):
         return "changes" if answer.kind == CHANGES else "distinct"
     return "answers" if answer.asked is None else LAYER_NAMES[answer.asked.what]
-
-
-def as_objects(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows for JSON, with dates as ISO text and numbers that are not finite as null."""
-    return [{name: _for_json(value) for name, value in row.items()} for row in table.to_pylist()]
-
-
-def to_json(table: pa.Table) -> str:
-    return json.dumps(as_objects(table), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def write_table(
-    table: pa.Table, path: Path, about: dict[str, Any], *, overwrite: bool = False
-) -> None:
-    """Write a table as .csv, .json or .parquet. Only Parquet has room for the provenance."""
-    import pyarrow.parquet as pq
-    from pyarrow import csv
-
-    def write(unfinished: Path) -> None:
-        match path.suffix.lower():
-            case ".csv":
-                csv.write_csv(table, unfinished)
-            case ".json":
-                unfinished.write_text(to_json(table) + "\n", encoding="utf-8")
-            case ".xlsx":
-                write_sheet(table, unfinished, about)
-            case _:
-                metadata = as_metadata(EXPORT, about)
-                pq.write_table(table.replace_schema_metadata(metadata), unfinished)
-
-    write_whole(path, write, overwrite=overwrite)
-
-
-def _for_json(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, date) else plain_value(value)

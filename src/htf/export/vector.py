@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from htf.base import arguments
 from htf.errors import InputError, MissingExtraError, OutputError
-from htf.export.provenance import EXPORT, as_metadata, beside, write_beside
+from htf.export.provenance import EXPORT, as_metadata, beside
 from htf.export.qgis import STYLES, style_table
-from htf.export.sheets import SHEET, need_openpyxl, write_sheet
+from htf.export.tables import CSV, SHEET, write_table
 from htf.files import check_output, write_whole
 from htf.frame.crs import CRS84
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import pandas
 
 About = dict[str, Any]
-CSV = ".csv"
 # By default GeoJSON rounds to 7 places, a centimetre, but leaves may be smaller.
 GEOJSON_PLACES = 10
 
@@ -95,26 +94,12 @@ def check_layer_name(
         check_output(output, overwrite=overwrite, inputs=inputs)
 
 
-def write_columns(
-    columns: dict[str, Any], path: Path, about: About, *, overwrite: bool = False
-) -> None:
-    """A table without geometry as a sheet, or as CSV with the statement beside it."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    table = pa.table(columns)
-    if path.suffix.lower() == SHEET:
-        need_openpyxl()
-        write_whole(path, lambda new: write_sheet(table, new, about), overwrite=overwrite)
-        return
-    write_whole(path, lambda unfinished: csv.write_csv(table, unfinished), overwrite=overwrite)
-    write_beside(path, about, overwrite=overwrite)
-
-
 def _write_plain(layer: geopandas.GeoDataFrame, target: Target, about: About, _: str) -> None:
+    import pyarrow as pa
+
     plain = layer.drop(columns=layer.geometry.name)
-    columns = {column: plain[column].to_numpy() for column in plain}
-    write_columns(columns, target.path, about, overwrite=target.overwrite)
+    table = pa.table({column: plain[column].to_numpy() for column in plain})
+    write_table(table, target.path, about, is_export=True, overwrite=target.overwrite)
 
 
 def _write_parquet(layer: geopandas.GeoDataFrame, target: Target, about: About, _: str) -> None:

@@ -1,4 +1,5 @@
-"""Tables as workbooks of spreadsheets (.xlsx), with a second sheet that says where they come from."""
+"""Tables as .csv, .xlsx, .json and .parquet. Only Parquet has room for the provenance in metadata; a workbook has it in a
+second sheet, and an export as CSV in a text file beside it."""
 
 from __future__ import annotations
 
@@ -9,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from htf.errors import InputError, MissingExtraError
+from htf.export.provenance import EXPORT, as_metadata, write_beside
+from htf.files import write_whole
 from htf.query.frames import plain_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SHEET = ".xlsx"
+CSV, SHEET = ".csv", ".xlsx"
 MOST_SHEET_ROWS, LONGEST_CELL = 2**20, 32_767
 SHEET_LESS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # what its texts cannot hold
 
@@ -26,6 +29,49 @@ def need_openpyxl() -> Any:
     except ImportError:
         raise MissingExtraError("openpyxl", "tables", "Writing .xlsx") from None
     return openpyxl
+
+
+def write_table(
+    table: pa.Table,
+    path: Path,
+    about: dict[str, Any],
+    *,
+    is_export: bool = False,
+    overwrite: bool = False,
+) -> None:
+    """Write a table in the format of the file's ending."""
+    import pyarrow.parquet as pq
+    from pyarrow import csv
+
+    suffix = path.suffix.lower()
+    if suffix == SHEET:
+        need_openpyxl()
+
+    def write(unfinished: Path) -> None:
+        match suffix:
+            case ".csv":
+                csv.write_csv(table, unfinished)
+            case ".json":
+                unfinished.write_text(to_json(table) + "\n", encoding="utf-8")
+            case ".xlsx":
+                write_sheet(table, unfinished, about)
+            case _:
+                metadata = as_metadata(EXPORT, about)
+                pq.write_table(table.replace_schema_metadata(metadata), unfinished)
+
+    write_whole(path, write, overwrite=overwrite)
+    if is_export and suffix == CSV:
+        write_beside(path, about, overwrite=overwrite)
+
+
+def to_json(table: pa.Table) -> str:
+    """Rows as JSON, with dates as ISO text and numbers that are not finite as null."""
+    rows = [{name: _for_json(value) for name, value in row.items()} for row in table.to_pylist()]
+    return json.dumps(rows, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _for_json(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date) else plain_value(value)
 
 
 def write_sheet(table: pa.Table, path: Path, about: dict[str, Any]) -> None:
