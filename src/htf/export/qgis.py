@@ -6,7 +6,8 @@ than noise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,9 @@ class Rule(NamedTuple):
     test: str
     label: str
     colour: str
+
+
+NOISE = Rule("ELSE", "no more than noise", BLANK)
 
 
 def style_table(layer: geopandas.GeoDataFrame, name: str, geometry: str) -> pandas.DataFrame | None:
@@ -79,15 +83,9 @@ def _rules(layer: geopandas.GeoDataFrame) -> list[Rule]:
 def _growing(layer: geopandas.GeoDataFrame, column: str) -> list[Rule]:
     """Classes that grow by about the same factor, up to the largest value that is more than noise."""
     values = _numbers(layer, column)
-    visible = values[(_numbers(layer, "low") > 0) & (values > 0)]
-    ends = _classes(visible)
-    tests = [f'"{column}" < {high!r}' for high in ends] + ["TRUE"]
-    rules = []
-    for place, (test, colour) in enumerate(zip(tests, COLOURS, strict=True)):
-        above = f' AND "{column}" >= {ends[place - 1]!r}' if place else ""
-        label = _between(ends, place)
-        rules.append(Rule(f'"low" > 0 AND "{column}" > 0{above} AND {test}', label, colour))
-    return [*rules, Rule("ELSE", "no more than noise", BLANK)]
+    ends = _classes(values[(_numbers(layer, "low") > 0) & (values > 0)])
+    ranges = _ranges(f'"low" > 0 AND "{column}" > 0', f'"{column}"', ends)
+    return [*(Rule(*one, colour) for one, colour in zip(ranges, COLOURS, strict=True)), NOISE]
 
 
 def _changing(layer: geopandas.GeoDataFrame) -> list[Rule]:
@@ -95,20 +93,22 @@ def _changing(layer: geopandas.GeoDataFrame) -> list[Rule]:
     change, marked = _numbers(layer, CHANGE), layer[MARK].to_numpy(dtype=bool)
     _, most = difference_limits(change[np.isfinite(change)], marked[np.isfinite(change)])
     ends = (most / 10, most / 2)
-    falls = _sided(ends, f'-"{CHANGE}"', "−")
-    rises = _sided(ends, f'"{CHANGE}"', "+")
-    rules = [Rule(*one, colour) for one, colour in zip(falls[::-1], LESS, strict=True)]
-    rules += [Rule(*one, colour) for one, colour in zip(rises, MORE, strict=True)]
-    return [*rules, Rule("ELSE", "no more than noise", BLANK)]
+    falls = [*_ranges(f'"{MARK}" AND -"{CHANGE}" > 0', f'-"{CHANGE}"', ends, "− ")]
+    rises = _ranges(f'"{MARK}" AND "{CHANGE}" > 0', f'"{CHANGE}"', ends, "+ ")
+    coloured = [*zip(falls[::-1], LESS, strict=True), *zip(rises, MORE, strict=True)]
+    return [*(Rule(*one, colour) for one, colour in coloured), NOISE]
 
 
-def _sided(ends: tuple[float, float], size: str, sign: str) -> list[tuple[str, str]]:
-    low, high = ends
-    return [
-        (f'"{MARK}" AND {size} > 0 AND {size} < {low!r}', f"{sign} below {low:,.3g}"),
-        (f'"{MARK}" AND {size} >= {low!r} AND {size} < {high!r}', f"{sign} {low:,.3g} to {high:,.3g}"),
-        (f'"{MARK}" AND {size} >= {high!r}', f"{sign} {high:,.3g} and more"),
-    ]  # fmt: skip
+def _ranges(
+    visible: str, size: str, ends: Sequence[float], sign: str = ""
+) -> Iterator[tuple[str, str]]:
+    """A test and a label for each range: below all ends, between two, and above all."""
+    first, last = ends[0], ends[-1]
+    yield f"{visible} AND {size} < {first!r}", f"{sign}below {first:,g}"
+    for low, high in pairwise(ends):
+        test = f"{visible} AND {size} >= {low!r} AND {size} < {high!r}"
+        yield test, f"{sign}{low:,g} to {high:,g}"
+    yield f"{visible} AND {size} >= {last!r}", f"{sign}{last:,g} and more"
 
 
 def _classes(visible: FloatArray) -> list[float]:
@@ -119,14 +119,6 @@ def _classes(visible: FloatArray) -> list[float]:
     least = min(least, most / 10)
     steps = np.geomspace(least, most, len(COLOURS) + 1)[1:-1]
     return [float(f"{one:.2g}") for one in steps.tolist()]
-
-
-def _between(ends: Sequence[float], place: int) -> str:
-    if place == 0:
-        return f"below {ends[0]:,g}"
-    if place == len(ends):
-        return f"{ends[-1]:,g} and more"
-    return f"{ends[place - 1]:,g} to {ends[place]:,g}"
 
 
 def _numbers(layer: geopandas.GeoDataFrame, column: str) -> FloatArray:
