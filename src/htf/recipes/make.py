@@ -34,7 +34,7 @@ from htf.privacy.distinct import DistinctCounts, check_max_boxes
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PEOPLE, Protection, explain_people
 from htf.privacy.purchases import Measured
-from htf.privacy.zones import ZonesBought
+from htf.privacy.zones_bought import ZonesBought
 from htf.publication import default_mechanism, publish
 from htf.recipes.listener import Listener
 from htf.recipes.quote import Quote
