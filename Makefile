@@ -15,9 +15,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 demo: $(VENV)/.installed-demo
 	$(BIN)/htf demo --out htf-demo --overwrite
 
-# Leaves out what is marked slow, each of which has a part that stays (CONTRIBUTING.md); test-all runs both.
+# The telling part of all tests (CONTRIBUTING.md); test-all runs every one.
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow" --hypothesis-profile quick
 
 test-all: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n 2

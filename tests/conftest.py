@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from support import Connections, require, require_package
+from telling import FEWER, QUICK
 
 settings.register_profile(
     "repeatable",
@@ -20,6 +21,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],  # which is a deadline, too
 )
 settings.load_profile("repeatable")
+settings.register_profile(QUICK, settings.get_profile("repeatable"), max_examples=100 // FEWER)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import ibis
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import Axis, Domain, Epsilon, PeopleByBox, measure_distinct, read_people_by_box
@@ -19,6 +19,7 @@ from htf.frame.domain import IntArray
 from htf.ingest.people import BOX, CELL, PERIOD, PERSON, count_distinct
 from htf.privacy.distinct import CLASS_ENDS, most_boxes
 from support import naive_people
+from telling import examples
 
 DOMAIN = Domain((Axis("x", 0.0, 4.0, 8), Axis("y", 0.0, 3.0, 6)))
 GRID = 4, 3
@@ -50,7 +51,7 @@ def read(records: Records, per: str | None = None, *, told: bool = False) -> Int
 @given(
     st.lists(RECORD, max_size=40), st.sampled_from([None, "day"]), st.randoms(use_true_random=False)
 )
-@settings(max_examples=25)
+@examples(25)
 def test_people_are_counted_one_by_one(
     records: Records, per: str | None, shuffle: random.Random
 ) -> None:
@@ -66,7 +67,7 @@ def test_people_are_counted_one_by_one(
 
 
 @given(st.lists(RECORD, max_size=40), st.integers(1, 12))
-@settings(max_examples=25)
+@examples(25)
 def test_one_person_moves_so_many_counts_and_one_class(records: Records, most: int) -> None:
     more = PeopleByBox(GRID, read(records, told=True))
     for who in {who or "" for _, _, who, _ in records}:  # records without a name are of nobody

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import Axis, Domain, InputError, Names, PeopleByBox, Protection, read_people_by_box
@@ -16,6 +16,7 @@ from htf.curator.distinct import measure_distinct, people_by_class, people_in_bo
 from htf.frame.domain import IntArray
 from support import naive_people
 from support_zones import zones
+from telling import examples
 
 LONG = Names.of({"kind": [f"k{n}" for n in range(60)], "group": [f"g{n // 7}" for n in range(60)]})
 SHORT = Names.of({"offence": ["assault", "robbery", "theft"], "group": ["own", "own", "rest"]})
@@ -96,7 +97,7 @@ def places(record: Any, kind: str) -> tuple[float | None, ...]:
 
 @pytest.mark.parametrize(("kind", "by"), DIVISIONS)
 @given(st.lists(RECORD, max_size=30), st.sampled_from([None, "day"]))
-@settings(max_examples=5)
+@examples(5)
 def test_people_are_counted_once_in_each_area(
     kind: str, by: str, records: list[Any], per: str | None
 ) -> None:
@@ -113,7 +114,7 @@ def test_people_are_counted_once_in_each_area(
     [("zones", "district"), ("trips", "district"), ("kinds", "district,group")],
 )
 @given(st.lists(RECORD, max_size=30), st.integers(1, 3))
-@settings(max_examples=5)
+@examples(5)
 def test_one_person_moves_so_many_counts_and_one_class(
     kind: str, by: str, records: list[Any], most: int
 ) -> None:

@@ -11,7 +11,7 @@ import duckdb
 import ibis
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import Axis, Domain, InputError, Protection, read_points
@@ -19,6 +19,7 @@ from htf.ingest.people import CELL, PERSON, TIME, count_kept, count_records, rec
 from htf.ingest.points import read_records_per_person
 from htf.ingest.reading import Reading
 from support import NaiveRecord, counted, naive_counts
+from telling import examples
 
 DOMAIN = Domain((Axis("x", 0.0, 3.0, 3), Axis("y", 0.0, 2.0, 2)))
 RECORD = st.tuples(
@@ -64,7 +65,7 @@ def distance(one: Counter[tuple[int, ...]], other: Counter[tuple[int, ...]]) -> 
 
 
 @given(RECORDS, BOUND, ONCE, st.randoms(use_true_random=False))
-@settings(max_examples=30)
+@examples(30)
 def test_the_order_of_rows_is_nothing(
     records: Records, most: int, once_per: str | None, shuffle: random.Random
 ) -> None:
@@ -77,7 +78,7 @@ def test_the_order_of_rows_is_nothing(
 
 
 @given(RECORDS, BOUND, ONCE)
-@settings(max_examples=12)
+@examples(12)
 def test_people_are_kept_one_by_one(records: Records, most: int, once_per: str | None) -> None:
     """What is kept of all is what is kept of each alone, added up: so nobody's depends on others'. One
     person more or less therefore changes counts by that person's kept records: at most K in all."""
@@ -104,7 +105,7 @@ def test_the_only_one_with_too_many_is_cut(most: int) -> None:
 
 
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=4, unique=True), st.data())
-@settings(max_examples=15)
+@examples(15)
 def test_no_name_makes_the_bound_break(names: list[str], data: st.DataObject) -> None:
     """Names such as `a,1,2` make digests of different records alike: that is a tie, and no more."""
     ties = ["a", "a,0", "a,0,0", "a,0,0,0", "1", "1,0"]

@@ -14,7 +14,7 @@ import ibis
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import Axis, Domain, read_points
@@ -22,6 +22,7 @@ from htf.ingest.expressions import period, ratio
 from htf.ingest.people import CELL, PERSON, count_shared
 from htf.privacy.protection import SHARES_OF_A_PERSON as SHARES
 from support import NaiveRecord, counted, naive_period, naive_shares
+from telling import examples
 
 DOMAIN = Domain((Axis("x", 0.0, 3.0, 3), Axis("y", 0.0, 2.0, 2)))
 INSIDE = [(x, y) for x in (0.5, 1.5, 2.5) for y in (0.5, 1.5)]
@@ -84,7 +85,7 @@ def periods(records: Records, per: str | None) -> int:
 
 
 @given(RECORDS, ONCE, PER, st.randoms(use_true_random=False))
-@settings(max_examples=20)
+@examples(20)
 def test_the_order_of_rows_is_nothing(
     records: Records, once_per: str | None, per: str | None, shuffle: random.Random
 ) -> None:
@@ -96,7 +97,7 @@ def test_the_order_of_rows_is_nothing(
 
 
 @given(RECORDS, ONCE, PER, st.sampled_from(SIZES), st.data())
-@settings(max_examples=20)
+@examples(20)
 def test_one_person_more_changes_nobody_else(
     records: Records, once_per: str | None, per: str | None, size: int, data: st.DataObject
 ) -> None:
@@ -121,7 +122,7 @@ def test_one_person_more_changes_nobody_else(
 
 
 @given(st.lists(st.integers(0, 400), min_size=6, max_size=6).filter(any))
-@settings(max_examples=20)
+@examples(20)
 def test_shares_are_within_one_of_even(numbers: list[int]) -> None:
     """A cell with m of n records gets less than one share more or less than 256 m / n, wherever the others are. So
     do any cells that follow each other: two roundings, of at most one half, the smaller of which is never reached."""

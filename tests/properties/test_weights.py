@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import (
@@ -30,6 +30,7 @@ from htf.curator.noise import SeededNoise
 from htf.mechanisms import registry
 from htf.privacy.protection import epsilon_per_share
 from support import counted
+from telling import examples
 
 DOMAIN = Domain((Axis("x", 0.0, 3.0, 3), Axis("y", 0.0, 2.0, 2)))
 WEIGHT = st.one_of(
@@ -72,7 +73,7 @@ def cut(matrix: FrequencyMatrix) -> tuple[int, int]:
     return matrix.exact_weighed.exact
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(RECORDS, RECORD, st.sampled_from([1, 2, 6, 2**20]))
 def test_one_record_changes_one_cell_by_at_most_the_limit(
     records: list[Record], more: Record, most: int
@@ -92,7 +93,7 @@ def test_one_record_changes_one_cell_by_at_most_the_limit(
     assert moved == ([0, 1] if is_above else [1, 0] if counts else [0, 0])
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(
     RECORDS, st.lists(RECORD, max_size=6), st.integers(1, 3), st.sampled_from([1, 4]), st.booleans()
 )

@@ -7,7 +7,8 @@ twenty could fail by chance.
 
 `ag`, `quadtree` and `htf` have estimates from all counts of their trees, and intervals of `htf.query.tree_index`.
 For them 1,000 leaves are seen 700, 1,900 and 3,600 times: with fresh seeds one run in fifty could fail by chance (over 100 seeds,
-96.2 ± 0.3 % of those of `htf` are covered). Boxes
+96.2 ± 0.3 % of those of `htf` are covered). `make test` leaves out those of `htf` along leaf edges, but has those that cut
+leaves, and polygons (test_polygon_coverage.py); the rates of the others do not change. Boxes
 anywhere cut through leaves; how uneven a leaf is was estimated for them, so their limits are wider. So are those
 of squares around records, smaller than the leaves: they hold more than an even spread says.
 """
@@ -31,6 +32,7 @@ from htf.synthetic.city import synthetic_city
 from htf_bench.mechanisms.adaptive_grid import AdaptiveGrid
 from htf_bench.mechanisms.quadtree import Quadtree
 from support import plain_intervals
+from telling import telling
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -126,7 +128,10 @@ def test_wrong_widths_would_be_seen(seen: Seen) -> None:
 
 @pytest.mark.parametrize(
     ("name", "epsilon", "runs"),
-    [("ag", "0.1", RUNS), ("quadtree", "0.5", RUNS), ("htf", "0.5", 60)],
+    telling(
+        [("ag", "0.1", RUNS), ("quadtree", "0.5", RUNS), ("htf", "0.5", 60)],
+        lambda name, *_: name != "htf",
+    ),
 )
 def test_coverage_after_least_squares(
     matrix: FrequencyMatrix, name: str, epsilon: str, runs: int
