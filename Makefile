@@ -6,6 +6,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 BENCH := ./src/htf_bench
 STATIC := src/htf/maps/browser/static
+# Tests start many programs, which read what was compiled before.
+unexport PYTHONDONTWRITEBYTECODE
 export DENO_DIR := $(abspath $(VENV))/deno
 export DENO_NO_UPDATE_CHECK := 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check

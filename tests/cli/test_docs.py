@@ -109,6 +109,7 @@ def test_the_readme_is_short() -> None:
     assert len(README.split()) < 700
 
 
+@pytest.mark.slow
 def test_the_forecasts_work(city: Path) -> None:
     ours = [c for c in commands((ROOT / "docs/forecast.md").read_text()) if "forecast --" in c]
     assert len(ours) == 8
@@ -257,6 +258,7 @@ def test_the_guarantee_for_people_works(
     assert abs(people - known) < 2500
 
 
+@pytest.mark.slow
 def test_more_axes_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -39,6 +39,7 @@ from htf.estimation.worth import LARGEST, Worth, scale_to_all, worth_of
 from htf.frame.domain import IntArray
 from htf.privacy.activity import LEAST_PRICE, PARTS, marks
 from htf.privacy.protection import OF_RECORDS
+from telling import telling
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)
 PERSON = Protection("person", 5)
@@ -567,7 +568,9 @@ ODD: dict[str, list[int]] = {
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("people", ODD.values(), ids=ODD)
-@pytest.mark.parametrize("price", [str(LEAST_PRICE), "0.1", "1000"])
+@pytest.mark.parametrize(
+    "price", telling([str(LEAST_PRICE), "0.1", "1000"], lambda price: price == "0.1")
+)
 def test_no_numbers_break_it(people: list[int], price: str) -> None:
     activity = replace(SOUND, people=tuple(people), epsilon=Epsilon.of(price))
     profiles = read_profiles(activity)

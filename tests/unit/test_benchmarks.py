@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 INGEST, MUTANTS = ROOT / "benchmarks" / "ingest.py", ROOT / "benchmarks" / "mutants.py"
 
 
+@pytest.mark.slow
 def test_reading_is_measured_against_a_plain_count(tmp_path: Path) -> None:
     """The benchmark itself asserts that the plain count finds the same cells and records."""
     options = ["--points", "0.02", "--sizes", "0.005,0.01", "--rounds", "1"]

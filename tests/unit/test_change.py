@@ -80,6 +80,7 @@ def test_a_chance_is_never_too_small() -> None:
     assert np.all(np.diff(chance_beyond(np.linspace(0, 9, 200))) <= 0)
 
 
+@pytest.mark.slow
 def test_nothing_changed_and_nothing_is_marked() -> None:
     """150 pairs of releases of one map, 64 squares each. Tables with a false mark may be 5 % of them; more than 15 of
     150 would have a chance below one in a hundred."""

@@ -200,6 +200,7 @@ def run_htf(package: Path, command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_an_installation_that_is_only_read_publishes(tmp_path: Path) -> None:
     package = copy_of_htf(tmp_path)
     BudgetFile.create(tmp_path / "budget.db", "d", 3)

@@ -8,6 +8,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import htf
 from support import require_package
 
@@ -16,6 +18,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 CONSUMER = '''
 """A program that uses HTF, checked as strictly as mypy can."""
+
+import pytest
 
 import htf
 from htf.mechanisms import Histogram, Mechanism, Steps, Window
@@ -43,6 +47,7 @@ left: htf.Epsilon = htf.BudgetFile("budget.sqlite", "pings").account().left
 '''
 
 
+@pytest.mark.slow
 def test_a_program_that_uses_the_package_is_checked_strictly(tmp_path: Path) -> None:
     """As installed: without `py.typed` mypy would not look into the package at all."""
     require_package("mypy", "mypy")

@@ -344,6 +344,7 @@ def test_counting_records_has_the_bias_of_those_not_kept() -> None:
     assert area.to_dict()["median_bias"]["mean"] == area.biases.mean()
 
 
+@pytest.mark.slow
 def test_the_number_of_records_is_found_in_each_run() -> None:
     counted = Counted("records", None, Fraction(1, 10), 1000)
     found = simulate(
@@ -356,6 +357,7 @@ def test_the_number_of_records_is_found_in_each_run() -> None:
         assert f"at most {min(found.main.kept)} to {max(found.main.kept)}" in found.counted
 
 
+@pytest.mark.slow
 def test_totals_are_drawn_several_times_for_each_map() -> None:
     """As a release of the same records with another activity would be scaled."""
     people, counted = some_people(2000), Counted("records", 5, Fraction(1, 10))
