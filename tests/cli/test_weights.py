@@ -94,8 +94,10 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "people": ([*WEIGHT, "--user", "taxi"], "--max-records K"),
     "counted people": ([*WEIGHT, "--user", "taxi", "--count", "people"], "everyone counts once"),
     "once": ([*WEIGHT, "--user", "taxi", "--max-records", "3", "--once-per", "all"], "may differ"),
-    "auto": ([*WEIGHT, "--user", "taxi", "--max-records", "auto"], "cannot be scaled to all records"),
-    "an activity": ([*WEIGHT, "--user", "taxi", "--max-records", "3", "--spend", "activity=0.2"], "cannot be scaled"),
+    "auto without people": ([*WEIGHT, "--max-records", "auto"], "name the column of people"),
+    "auto without an activity": (
+        [*WEIGHT, "--user", "taxi", "--max-records", "auto", "--spend", "activity=0"], "give --spend activity a share above 0",
+    ),
     "cut without weights": (["--spend", "clipped=0.1"], "it is about records above a largest weight"),
     "all of it": ([*WEIGHT, "--spend", "clipped=1"], "--spend clipped takes a share of epsilon"),
     "not a share": ([*WEIGHT, "--spend", "clipped=some"], "--spend clipped takes a share of epsilon"),
@@ -116,6 +118,33 @@ def test_what_does_not_go_together_is_refused_before_anything_is_read(
     told = " ".join(capfd.readouterr().err.split())
     assert says in told
     assert "nowhere" not in told
+
+
+@pytest.mark.parametrize("asked", [["auto"], ["3", "--spend", "activity=0.1"]])
+def test_sums_are_scaled_to_all_records(
+    asked: list[str], points: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Without being asked, sums are of the kept records."""
+    out, plain = tmp_path / "scaled.parquet", tmp_path / "kept.parquet"
+    options = [*WEIGHT, "--user", "taxi", "--max-records"]
+    assert run(command(points, out, *options, *asked)) == 0
+    made = Release.load(out)
+    assert made.activity is not None
+    assert (made.activity.weight, made.activity.max_weight) == ("passengers", 6)
+    assert made.activity.decides == (asked == ["auto"])
+    assert made.factor >= 1
+    assert made.counted.endswith(", scaled")
+    assert all(check.passed for check in verify(made))
+    assert "How many people have how much passengers" in made.statement
+    assert run(["info", str(out)]) == 0
+    assert "units of passengers of a person" in " ".join(capfd.readouterr().out.split())
+    assert run(command(points, plain, *options, "3")) == 0
+    assert Release.load(plain).activity is None
+    plain.unlink()
+    counts = ["--user", "taxi", "--max-records", "3", "--spend", "activity=0"]
+    assert run(command(points, plain, *counts)) == 0
+    assert run(["query", str(out), "--per", str(plain)]) == 2
+    assert "Make both with --spend activity=0" in " ".join(capfd.readouterr().err.split())
 
 
 def test_it_is_shown(pair: tuple[Path, Path], capfd: pytest.CaptureFixture[str]) -> None:

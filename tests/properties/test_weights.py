@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,19 +16,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import (
+    Activity,
     Axis,
     Clipped,
     Domain,
     Epsilon,
     FrequencyMatrix,
     Protection,
+    RecordsPerPerson,
     WeighedRecords,
     make_mechanism,
     publish,
     read_points,
 )
+from htf.curator.contributions import parts_by_mark
 from htf.curator.noise import SeededNoise
+from htf.estimation.activity_bounds import records_beyond_bounds
+from htf.ingest.points import read_records_per_person
+from htf.ingest.reading import Reading
 from htf.mechanisms import registry
+from htf.privacy.activity import PARTS
 from htf.privacy.protection import epsilon_per_share
 from support import counted
 from telling import examples
@@ -174,3 +182,59 @@ def test_the_interval_of_the_share_holds_the_truth(kept: int) -> None:
 
 def test_weighed_records_show_nothing() -> None:
     assert "990" not in repr(WeighedRecords(990, 10))
+
+
+# --- sums of all records ------------------------------------------------------------------------------
+
+
+@given(RECORDS, st.integers(1, 8), st.integers(1, 40))
+@settings(max_examples=40)
+def test_one_person_moves_the_activity_of_sums_by_one(
+    records: list[Record], limit: int, most: int
+) -> None:
+    """Whatever their records weigh: somebody is one person at two marks, by the sum of their own weights, or nowhere."""
+    reading = Reading(
+        user="who", weight="weight", max_weight=limit, max_records=1, allow_empty=True
+    )
+
+    def parts(some: list[Record]) -> Any:
+        columns = list(zip(*some, strict=True)) or [()] * 5
+        kinds = (pa.float64(), pa.float64(), pa.string(), pa.int64(), pa.float64())
+        names = ("x", "y", "who", "at", "weight")
+        arrays = {n: pa.array(c, k) for n, c, k in zip(names, columns, kinds, strict=True)}
+        own = replace(reading, columns=["x", "y"])
+        each = read_records_per_person(pa.table(arrays), DOMAIN, own, most, **TOLD)
+        return each, parts_by_mark(RecordsPerPerson(each, None, "weight", limit))
+
+    each, more = parts(records)
+    sums: Counter[str] = Counter()
+    for x, _, who, _, weight in records:
+        if x < 3 and who and weight is not None and math.isfinite(weight) and weight >= 0:
+            sums[who] += min(math.floor(weight), limit)
+    expected = Counter(min(total, most) for total in sums.values() if total)
+    assert {n + 1: int(number) for n, number in enumerate(each) if number} == expected
+    for who in ("ann", "bob"):
+        _, less = parts([record for record in records if record[2] != who])
+        moved = more - less
+        assert (moved >= 0).all()
+        assert moved.sum() == (PARTS if sums[who] else 0)
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=30), min_size=1, max_size=60),
+    st.integers(1, 5),
+)
+@settings(max_examples=40)
+def test_sums_beyond_those_kept_lie_between_the_bounds(people: list[list[int]], kept: int) -> None:
+    """Without noise, and whichever records of a person are kept. Parts of people are rounded by less than a unit each."""
+    most = 180
+    totals = [sum(weights) for weights in people]
+    exact = parts_by_mark(RecordsPerPerson.from_records([t for t in totals if t] or [1], most))
+    activity = Activity(
+        tuple(exact.tolist()), most, Epsilon.of(1000), "none", False, weight="weight", max_weight=6
+    )
+    total = sum(totals) if any(totals) else 1
+    for order in (sorted, lambda weights: sorted(weights, reverse=True)):
+        left = sum(sum(order(weights)[:kept]) for weights in people)  # type: ignore[operator]
+        low, high = records_beyond_bounds(activity, kept, left)
+        assert low <= total - left <= high

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from htf import (
+    Activity,
     Answer,
     BudgetFile,
     Clipped,
@@ -156,9 +157,10 @@ def test_weights_of_zero_are_weights() -> None:
 
 
 def test_records_without_a_weight_are_not_records_of_a_person() -> None:
-    """So the number of records to keep, found with noise, is about those that count."""
+    """Of weights, the activity is about what they come to, each at most the limit."""
     reading = Reading(user="taxi", max_records=2, weight="passengers", max_weight=6)
-    assert read_records_per_person(RIDES, DOMAIN, reading, 3).tolist() == [0, 1, 0]
+    assert read_records_per_person(RIDES, DOMAIN, reading, 9).tolist() == [0] * 6 + [1, 0, 0]
+    assert read_records_per_person(RIDES, DOMAIN, reading, 5).tolist() == [0] * 4 + [1]
 
 
 # --- cut records -------------------------------------------------------------------------------------
@@ -225,10 +227,28 @@ def test_cut_records_that_do_not_belong(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_an_activity_does_not_go_with_weights() -> None:
-    activity = measure_activity(RecordsPerPerson([5, 4, 3]), "0.1", noise="seeded:1")
-    with pytest.raises(InputError, match="says nothing of their weights"):
+@pytest.mark.parametrize(
+    ("weight", "most"), [(None, 1), ("passengers", 5), ("fares", OF_PEOPLE.max_weight)]
+)
+def test_an_activity_of_other_weights_does_not_fit(weight: str | None, most: int) -> None:
+    people = RecordsPerPerson([5, 4, 3], None, weight, most)
+    activity = measure_activity(people, "0.1", noise="seeded:1")
+    with pytest.raises(InputError, match="measure it with the same weight and limit"):
         publish(matrix(OF_PEOPLE), 1, noise="seeded:1", bought=(activity,))
+
+
+def test_an_activity_of_weights_is_written_with_them() -> None:
+    people = RecordsPerPerson([5, 4, 3], None, "passengers", 6)
+    activity = measure_activity(people, "0.1", noise="seeded:1")
+    told = activity.to_dict()
+    assert (told["weight"], told["max_weight"]) == ("passengers", 6)
+    assert Activity.from_dict(told) == activity
+    plain = measure_activity(RecordsPerPerson([5, 4, 3]), "0.1", noise="seeded:1")
+    assert plain.people == activity.people, "the noise is that of any activity"
+    assert "weight" not in plain.to_dict()
+    assert Activity.from_dict(plain.to_dict()) == plain
+    with pytest.raises(InputError, match="needs the column of weights"):
+        RecordsPerPerson([5, 4, 3], None, None, 6)
 
 
 def test_a_share_that_noise_hides_is_not_told() -> None:

@@ -44,6 +44,10 @@ class RecordsPerPerson(ReadOnlyArrays):
         Choose the number of entries without the data.
     told_apart : ToldApart, optional
         By which columns people, and their periods, are told apart. A budget file compares it with that of the map.
+    weight : str, optional
+        The column of weights, where records count by one. Entries are then of people with 1, 2, … units in all.
+    max_weight : int
+        How often a record counts, at most.
 
     Raises
     ------
@@ -58,10 +62,18 @@ class RecordsPerPerson(ReadOnlyArrays):
     RecordsPerPerson(1 to 5 records, exact numbers not shown)
     """
 
-    __slots__ = ("_persons", "told_apart")
+    __slots__ = ("_persons", "max_weight", "told_apart", "weight")
 
-    def __init__(self, persons: ArrayLike, told_apart: ToldApart | None = None) -> None:
+    def __init__(
+        self,
+        persons: ArrayLike,
+        told_apart: ToldApart | None = None,
+        weight: str | None = None,
+        max_weight: int = 1,
+    ) -> None:
         """Take the number of people with 1, 2, … records."""
+        Protection(weight=weight, max_weight=max_weight)
+        self.weight, self.max_weight = weight, max_weight
         self.told_apart = check_told_apart(told_apart)
         counted = arguments.array(persons, "numbers of people")
         if counted.ndim != 1 or counted.dtype.kind not in "iu":
@@ -193,6 +205,8 @@ def measure_activity(
             *drawn,
             per=per,
             budget_entry=entry,
+            weight=people.weight,
+            max_weight=people.max_weight,
         )
 
 

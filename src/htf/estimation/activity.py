@@ -103,7 +103,16 @@ class Profiles:
         """The records up to `most` of each person, in all: what keeping that many should leave."""
         return float(np.minimum(self.grid.numbers, most) @ self.mean)
 
-    def clump(self, most: int) -> float:
+    def limit_of(self, protection: Protection, kept: float) -> float:
+        """The limit for people by which `kept` in all were left: the number of records that are kept of each. Of weights,
+        the number of units per person that would leave as much."""
+        if protection.weight is None:
+            return protection.max_records
+        numbers = self.grid.numbers
+        left = np.minimum(numbers, numbers[:, None]) @ self.mean
+        return float(np.interp(kept, left, numbers))
+
+    def clump(self, most: float) -> float:
         """The variance that records on the wrong people add to a count, per record: they come in clumps, the
         records of one person. The median over profiles."""
         numbers = self.grid.numbers
@@ -131,7 +140,8 @@ def best_max_records(activity: Activity, epsilon: Epsilon, most: int = MOST_KEPT
 
     The error is that of squares with about 1 % of the records. If few are kept, scaling puts more records on the
     wrong people; if many are kept, there is more noise. It is at least the median number of records: where there is
-    much noise, the error hardly depends on the number. This uses only noisy numbers, so it costs nothing.
+    much noise, the error hardly depends on the number. This uses only noisy numbers, so it costs nothing. Where records
+    have weights, the activity does not say how many records make up somebody's sum: each is taken for half of the largest.
 
     Parameters
     ----------
@@ -163,13 +173,14 @@ def best_max_records(activity: Activity, epsilon: Epsilon, most: int = MOST_KEPT
     arguments.instance(activity, Activity, "activity", "make one with htf.measure_activity")
     left = float(Epsilon.of(epsilon))
     allowed = Protection(PERSON, most).max_records or 1
-    choices = KEPT[min(allowed, activity.most) >= KEPT]
-    profiles = read_profiles(activity)
+    choices = KEPT[min(allowed, activity.most // activity.max_weight) >= KEPT]
+    profiles, usual = read_profiles(activity), (activity.max_weight + 1) / 2
     people, numbers = profiles.mean, profiles.grid.numbers
-    kept = np.maximum(np.minimum(numbers, choices[:, None]) @ people, 1.0)
-    noise = 100 * choices / (left * kept)  # relative, in a square with 1 % of the records
-    error = (NOISE_WEIGHT * noise) ** 2 + profiles.displaced(choices) ** 2
-    median = numbers[np.searchsorted(np.cumsum(people), people.sum() / 2)]
+    kept = np.maximum(np.minimum(numbers, choices[:, None] * usual) @ people, 1.0)
+    # Relative, in a square with 1 % of the records.
+    noise = 100 * (choices * activity.max_weight) / (left * kept)
+    error = (NOISE_WEIGHT * noise) ** 2 + profiles.displaced(choices * usual) ** 2
+    median = numbers[np.searchsorted(np.cumsum(people), people.sum() / 2)] / usual
     return max(int(choices[np.argmin(error)]), min(int(median), int(choices[-1])))
 
 

@@ -30,10 +30,16 @@ def records_beyond_bounds(activity: Activity, most: int, kept: float) -> tuple[f
 
     The lower end may be negative, although nobody has fewer than none: cut at 0 it would be the truth wherever nobody
     has more than `most`, and no room were left for the noise of the records up to `most`.
+
+    Of weights nobody knows what the records kept of a person weigh, whatever `most` is: only all of it is bounded.
     """
+    seen = np.array(activity.counted)
+    if activity.weight is not None:
+        lower, upper = _margins(activity.most, activity.epsilon.units, 0)
+        low = float(np.max(lower.sums @ seen - lower.margins)) - kept
+        return low, max(float(np.min(upper.sums @ seen + upper.margins)) - kept, low, 0.0)
     if most >= activity.most:
         return 0.0, 0.0
-    seen = np.array(activity.counted)
     lower, upper = _margins(activity.most, activity.epsilon.units, most)
     low = float(np.max(lower.sums @ seen - lower.margins - lower.of_all * kept))
     high = float(np.min(upper.sums @ seen + upper.margins - upper.of_all * kept))

@@ -52,11 +52,12 @@ class Worth:
 
         profiles, most = read_profiles(activity), protection.max_records
         kept = _plausible(total / factor, profiles, most)
+        limit = profiles.limit_of(protection, kept)
         beyond, below, above = profiles.records_beyond(most, kept)
         below, above = below / (kept + beyond), above / (kept + beyond)
         few = max(FEW / max(float(profiles.mean.sum()), 1.0), 1.0)
-        of_place = min(LOCAL * few, 1.0) * float(profiles.displaced(most)[0])
-        return cls(factor, below, of_place, total, profiles.clump(most), above)
+        of_place = min(LOCAL * few, 1.0) * float(profiles.displaced(limit)[0])
+        return cls(factor, below, of_place, total, profiles.clump(limit), above)
 
     def of_estimates(
         self, estimates: FloatArray | IntArray, scales: FloatArray

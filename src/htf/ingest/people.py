@@ -115,11 +115,15 @@ def _ranked(located: Table) -> Table:
     )
 
 
-def records_of_each(located: Table, most: int) -> Table:
-    """How many people have 1, 2, … records; those with more than `most` count as having that many."""
+def records_of_each(located: Table, most: int, max_weight: int) -> Table:
+    """How many people have 1, 2, … records, or units of weight; those with more than `most` count as having that many."""
     import ibis
 
-    per_person = located.group_by(_who(located)).agg(records=located[CELL].count().cast("int64"))
+    number = located[CELL].count()
+    if WEIGHT in located.columns:
+        weight, limit = located[WEIGHT], ibis.literal(max_weight).cast("int64")
+        number = (weight > limit).ifelse(limit, weight).sum()  # not least, which ignores nulls
+    per_person = located.group_by(_who(located)).agg(records=number.cast("int64"))
     per_person = per_person.filter(per_person.records > 0)
     capped = per_person.select(records=ibis.least(per_person.records, ibis.literal(most, "int64")))
     return capped.group_by("records").agg(people=capped.count())

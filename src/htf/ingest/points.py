@@ -234,7 +234,7 @@ def read_records_per_person(
         source,
         domain,
         reading,
-        lambda located, _: records_of_each(located, most),
+        lambda located, _: records_of_each(located, most, reading.max_weight or 1),
         progress=progress,
         tell=tell,
     )

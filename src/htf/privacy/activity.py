@@ -4,6 +4,8 @@ Where records of people are counted and at most K of each are kept, the counts m
 as a noisy number of people near each of a few marks, tells how much that is. Someone whose number of records lies
 between two marks is split between both, in proportion, so sums over marks tell the number of people *and* of their
 records, and everyone still counts once. Proof: docs/proofs/people.md.
+
+Where records have weights, someone counts as having as many units as their records weigh together (docs/proofs/weights.md).
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from typing import TYPE_CHECKING, ClassVar
 from htf.base import arguments
 from htf.errors import InputError
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import PERSON, Protection, check_counts_records
-from htf.privacy.purchase import FromCurator, Rows
+from htf.privacy.protection import PERSON, RECORDS, Protection, check_counts_records
+from htf.privacy.purchase import IF_GIVEN, FromCurator, Rows
 
 if TYPE_CHECKING:
     from htf.release.release import Release
@@ -34,8 +36,14 @@ SCALED = (
     "than the rest."
 )
 AT_MOST = (
-    " Someone with more than {most:,} records counts as having {most:,}. Noise may hide a few people with that many, so "
+    " Someone with more than {most:,} {things} counts as having {most:,}. Noise may hide a few people with that many, so "
     "intervals reach further up than down."
+)
+SCALED_SUMS = (
+    "How many people have how much {weight} in all their records was measured with noise first, for {price} of the epsilon "
+    "of {epsilon}.{decides} By that, sums were multiplied by {factor}, so that they are of all records and not only of those "
+    "kept. The intervals include the error of this: that of the total, and that people with many records may be in other "
+    "places than the rest."
 )
 DECIDES = " The number of records to keep per person follows from it."
 
@@ -83,6 +91,10 @@ class Activity(FromCurator):
         The period, if it counts each person in each such period.
     budget_entry : str, optional
         The entry of the budget file that was charged. It is not in the file of a release.
+    weight : str, optional
+        The column of weights, if records count by one. Then marks are numbers of units of it, and so is `most`.
+    max_weight : int
+        How often a record counts, at most.
 
     Examples
     --------
@@ -95,7 +107,7 @@ class Activity(FromCurator):
 
     kind: ClassVar[str] = "activity"
     name: ClassVar[str] = "the activity of people"
-    words: ClassVar[tuple[str, ...]] = (SCALED, AT_MOST, DECIDES)
+    words: ClassVar[tuple[str, ...]] = (SCALED, SCALED_SUMS, AT_MOST, DECIDES)
 
     people: tuple[int, ...]
     most: int
@@ -105,6 +117,8 @@ class Activity(FromCurator):
     decides: bool = False
     per: str | None = None  # each person was counted in each such period
     budget_entry: str | None = field(default=None, compare=False)  # not in the file of a release
+    weight: str | None = field(default=None, metadata=IF_GIVEN)
+    max_weight: int = field(default=1, metadata=IF_GIVEN)
 
     def __post_init__(self) -> None:
         most = arguments.whole(self.most, "the most records of an activity")
@@ -112,6 +126,7 @@ class Activity(FromCurator):
         object.__setattr__(self, "most", most)
         self._check_people()
         self._check_paid()
+        Protection(weight=self.weight, max_weight=self.max_weight)
         arguments.flag(self.decides, "decides")
         Protection(PERSON, per=self.per)
 
@@ -135,6 +150,11 @@ class Activity(FromCurator):
         """The noisy number of people at each mark, in people."""
         return tuple(one / PARTS for one in self.people)
 
+    @property
+    def things(self) -> str:
+        """What people have: records, or units of a weight."""
+        return RECORDS if self.weight is None else f"units of {self.weight}"
+
     def check_fits(self, protection: Protection) -> None:
         """Refuse a release that does not count records of the same unit.
 
@@ -153,22 +173,23 @@ class Activity(FromCurator):
         >>> activity.check_fits(htf.Protection("person", max_records=3))
         """
         check_counts_records("the activity of people", protection, self.per)
-        if protection.weight is not None:
+        if (protection.weight, protection.max_weight) != (self.weight, self.max_weight):
             raise InputError(
-                "the activity of people scales counts of records, and says nothing of their weights: leave it out, or the "
-                "weight"
+                f"the activity of people was measured for {self.things}, but the release counts {protection.told}: measure "
+                "it with the same weight and limit (weight, max_weight), or leave it out"
             )
-        check_kept(protection.max_records, self.most)
+        check_kept(protection.max_records, self.most // self.max_weight)
 
     def sentences(self, release: Release) -> list[str]:
         """What the statement says of it."""
-        scaled = SCALED.format(
+        scaled = (SCALED if self.weight is None else SCALED_SUMS).format(
             price=self.epsilon,
             epsilon=release.epsilon,
             decides=DECIDES if self.decides else "",
             factor=f"{release.factor:.4g}",
+            weight=self.weight,
         )
-        return [scaled + AT_MOST.format(most=self.most)]
+        return [scaled + AT_MOST.format(most=self.most, things=self.things)]
 
     def rows(self, release: Release) -> Rows:
         """The noisy numbers of people, for people."""
@@ -179,4 +200,4 @@ class Activity(FromCurator):
             (f"about {end:,}", f"{people:,.0f}")
             for end, people in zip(self.ends, self.counted, strict=True)
         ]
-        return Rows(title, ("records of a person", ">people, with noise"), rows)
+        return Rows(title, (f"{self.things} of a person", ">people, with noise"), rows)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from htf.release.release import Release
 
 T = TypeVar("T")
+IF_GIVEN = {"if_given": True}  # of a field: it is written only where it is not the default
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class FromCurator:
     """What the purchases have in common that the curator measures by itself: all but their noisy numbers.
 
     Each is a dataclass with the fields `epsilon`, `noise`, `private` and `budget_entry`. All fields but the last are written
-    to files, in their order.
+    to files, in their order; those marked `IF_GIVEN` only where they say something.
     """
 
     __slots__ = ()
@@ -131,7 +132,13 @@ class FromCurator:
         >>> clipped.to_dict()["above"]
         22
         """
-        return {name: _plain(getattr(self, name)) for name in _written(type(self))}
+        written, usual = _written(type(self)), _usual(type(self))
+        given = {name: getattr(self, name) for name in written}
+        return {
+            name: _plain(one)
+            for name, one in given.items()
+            if name not in usual or one != usual[name]
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -157,14 +164,21 @@ class FromCurator:
         >>> htf.Clipped.from_dict(clipped.to_dict()) == clipped
         True
         """
-        written = _written(cls)
-        known = arguments.fields(data, cls.name, list(written))
+        written, given = _written(cls), arguments.mapping(data, cls.name, "a dictionary")
+        known = arguments.fields({**_usual(cls), **given}, cls.name, list(written))
         return cls(**{name: _read(known[name], kind) for name, kind in written.items()})
 
 
 def _written(kind: type) -> dict[str, str]:
     """The fields that are written to files, and their types."""
     return {one.name: str(one.type) for one in fields(kind) if one.name != "budget_entry"}
+
+
+def _usual(kind: type) -> dict[str, Any]:
+    """The fields that are left out where they have these values."""
+    return {
+        one.name: one.default for one in fields(kind) if IF_GIVEN.items() <= one.metadata.items()
+    }
 
 
 def _plain(value: Any) -> Any:

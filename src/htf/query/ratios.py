@@ -57,11 +57,12 @@ def check_pair(over: Release, under: Release) -> None:
             f"the second release counts {under.counted}, but a mean is per record: give a release of the records, "
             "without a weight"
         )
-    if under.activity is not None:
-        raise InputError(
-            f"the second release counts {under.counted}: its counts are of all records, but the sums only of those kept. "
-            "Make it with --spend activity=0"
-        )
+    for place, one in (("first", over), ("second", under)):
+        if one.activity is not None:
+            raise InputError(
+                f"the {place} release counts {one.counted}, of all records: a mean divides what was counted of those kept. "
+                "Make both with --spend activity=0"
+            )
     plain = replace(over.protection, weight=None, max_weight=1, of_query=False)
     if plain != replace(under.protection, of_query=False):
         raise InputError(

@@ -32,7 +32,7 @@ from htf.privacy.apart import ToldApart
 from htf.privacy.budget import BudgetFile, check_adds_up, still_charged
 from htf.privacy.distinct import DistinctCounts, check_max_boxes
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import PEOPLE, Protection, explain_people
+from htf.privacy.protection import MOST_WEIGHT, PEOPLE, Protection, explain_people
 from htf.privacy.purchases import Measured
 from htf.privacy.zones_bought import ZonesBought
 from htf.publication import default_mechanism, publish
@@ -177,7 +177,9 @@ class Prepared:
     def _measure_activity(self, price: Epsilon) -> Activity:
         from htf.curator import contributions
 
-        most = self.recipe.most_records
+        reading = self.reading
+        limit = reading.max_weight or 1
+        most = min(self.recipe.most_records * limit, max(MOST_WEIGHT, self.recipe.most_records))
         with self.listen.reading(self.name) as progress:
             each = self.reader.read_records_per_person(
                 self.recipe.source,
@@ -187,9 +189,8 @@ class Prepared:
                 progress=progress,
                 tell=self.listen.remark,
             )
-        people = contributions.RecordsPerPerson(each, self.reading.told_apart)
-        per = self.reading.per
-        activity = contributions.measure_activity(people, price, per=per, **self.paying)
+        people = contributions.RecordsPerPerson(each, reading.told_apart, reading.weight, limit)
+        activity = contributions.measure_activity(people, price, per=reading.per, **self.paying)
         self._tell_of_activity(activity, most)
         return activity
 
@@ -202,11 +203,12 @@ class Prepared:
         noise = 1 / float(activity.epsilon)
         if len(activity.ends) > 1 and activity.counted[-1] > SEEN * noise:
             self.listen.found(
-                f"By the noisy activity, people have more than {activity.ends[-2]:,} records. Whoever has more than {most:,} "
-                "counts as having that many, so totals may be too low: choose a larger --most-records next time."
+                f"By the noisy activity, people have more than {activity.ends[-2]:,} {activity.things}. Whoever has more than "
+                f"{most:,} counts as having that many, so totals may be too low: choose a larger --most-records next time."
             )
         self.listen.found(
-            f"Up to about {3 * noise:,.0f} people with up to {most:,} records each cannot be distinguished from none at this epsilon. "
+            f"Up to about {3 * noise:,.0f} people with up to {most:,} {activity.things} each cannot be distinguished from none "
+            "at this epsilon. "
             "Intervals allow for them, so they reach further up than down (--most-records)."
         )
 

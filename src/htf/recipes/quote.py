@@ -19,7 +19,7 @@ from htf.privacy.activity import LEAST_PRICE, Activity, check_kept
 from htf.privacy.clipping import Clipped
 from htf.privacy.distinct import NOT_PEOPLE, DistinctCounts
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import PERSON, RECORDS, Protection, epsilon_per_share
+from htf.privacy.protection import MOST_WEIGHT, PERSON, RECORDS, Protection, epsilon_per_share
 from htf.privacy.zones_bought import ZonesBought
 from htf.recipes.recipe import USUAL_SHARES
 
@@ -203,13 +203,8 @@ def _check_together(
 ) -> None:
     """Refuse purchases that do not go with each other, or with what is counted. Settles what weights leave out."""
     finds = reading.max_records == AUTO
-    if reading.weight is not None:
-        if finds or ("activity" in given and shares["activity"] > 0):
-            raise InputError(
-                "counts with a weight cannot be scaled to all records, because the activity of people says nothing of "
-                "weights: give a number, as in --max-records 20, and no --spend activity. Sums are then of the kept records"
-            )
-        shares["activity"] = Fraction(0)
+    if reading.weight is not None and "activity" not in given and not finds:
+        shares["activity"] = Fraction(0)  # sums are of the kept records unless it is asked for
     if finds and reading.user is not None and shares["activity"] == 0:
         raise InputError(
             "--max-records auto follows from the activity of people: give --spend activity a share above 0"
@@ -249,6 +244,8 @@ def _unit(
         raise InputError(
             f"--max-records {AUTO} limits the records per person: name the column of people with --user"
         )
-    most = replace(reading, max_records=MOST_KEPT).protection
+    most = replace(
+        reading, max_records=min(MOST_KEPT, MOST_WEIGHT // (reading.max_weight or 1))
+    ).protection
     epsilon_per_share(left, most)  # before anything is spent
     return most

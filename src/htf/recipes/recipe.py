@@ -40,7 +40,7 @@ LISTS = ("axes", "categories", "other", "settings", "spend", "prior")
 USUAL_SHARES = {"activity": "0.1", "distinct": "0.2", "clipped": "0.05", "zones": "0.2"}
 SPEND = (
     "Share of epsilon for one purchase beside the map. activity: with --max-records, how many records people have, so "
-    "that counts are of all records [{activity}; 0: count kept records]. distinct: the table of --distinct [{distinct}]. "
+    "that counts are of all records [{activity}; 0, usual with --weight: count kept records]. distinct: the table of --distinct [{distinct}]. "
     "clipped: with --weight, how many records are above the largest weight [{clipped}; may be 0]. zones: for a map inside "
     "zones [{zones}]."
 ).format(**USUAL_SHARES)

@@ -60,7 +60,8 @@ def _mechanism(release: Release) -> Iterator[tuple[str, Content]]:
     if release.factor != 1:
         yield "counts multiplied by", f"{release.factor:.4g}, by the activity of people"
     if release.activity is not None:
-        yield "someone with more records", f"counts as having {release.activity.most:,}"
+        activity = release.activity
+        yield f"someone with more {activity.things}", f"counts as having {activity.most:,}"
     facts = {name: fact for name, fact in release.facts.items() if name != PRIOR_TRUST}
     for name, values in (("parameters", release.parameters), ("found with noise", facts)):
         if values:
