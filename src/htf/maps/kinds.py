@@ -32,7 +32,6 @@ from htf.maps.views import (
     PLACES,
     Frame,
     View,
-    check_viewable,
     describe_summed,
     drawn_axes,
     frame_of,
@@ -522,7 +521,7 @@ def layer_of(
     **place: Any,
 ) -> Drawn:
     """A grid, zones or lines. `place` are the other fields of the layer."""
-    domain = check_viewable(release).domain
+    domain = check_release(release).domain
     if level is not None:  # of the zones that a map is inside of, too
         release = release.zones or release
         domain = release.domain

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +23,7 @@ from htf.frame.domain import Axis, Domain, FloatArray, IntArray, read_pair
 from htf.query.boxes import to_snapped_cells
 from htf.query.columns import place as column_place
 from htf.query.where import Where, axis_number, full_ranges, read_where, told_range
-
-if TYPE_CHECKING:
-    from htf.estimation.parts import Parts
+from htf.release.release import Release, check_release
 
 MOST_PIXELS = 1024  # per side, by default
 THINNEST = 0.11  # width over length: a thinner map would look like a line
@@ -69,39 +66,6 @@ class Frame:
     @property
     def is_wide(self) -> bool:
         return self.ratio < 0.55
-
-
-class HasParts(Protocol):
-    """The fields of htf.query.derived that a view needs."""
-
-    @property
-    def parts(self) -> Parts: ...
-    @property
-    def clear_leaves(self) -> NDArray[np.bool_]: ...
-    @property
-    def unsure_leaves(self) -> NDArray[np.bool_]: ...
-    def answer_cells(self, low: FloatArray, high: FloatArray) -> FloatArray: ...
-
-
-@runtime_checkable
-class Viewable(Protocol):
-    """The fields of a release that a view needs."""
-
-    @property
-    def domain(self) -> Domain: ...
-    @property
-    def derived(self) -> HasParts: ...
-
-
-class Outlined(Protocol):
-    """The fields of a release that outlines need."""
-
-    @property
-    def domain(self) -> Domain: ...
-    @property
-    def low(self) -> IntArray: ...
-    @property
-    def high(self) -> IntArray: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,7 +126,7 @@ class View(ReadOnlyArrays):
 
 
 def view(
-    release: Viewable,
+    release: Release,
     axes: tuple[str, str] = ("x", "y"),
     where: Where | None = None,
     cells: int | tuple[int, int] | None = None,
@@ -173,7 +137,7 @@ def view(
     axis that is drawn crops the view, at whole cells: `edges` says where. Raises InputError for axes that
     are not there, and ranges off the map.
     """
-    domain = check_viewable(release).domain
+    domain = check_release(release).domain
     drawn = drawn_axes(domain, axes)
     first, end = ranges_in_cells(domain, drawn, where)
     parts = release.derived.parts
@@ -211,14 +175,6 @@ def view(
     )
 
 
-def check_viewable(release: Viewable) -> Viewable:
-    if not isinstance(release, Viewable):
-        raise arguments.unfit(
-            "release", "a Release", release, "read one with htf.Release.load(path)"
-        )
-    return release
-
-
 def frame_of(domain: Domain, axes: tuple[str, str], where: Where | None) -> Frame:
     """What a view shows, without its counts."""
     drawn = drawn_axes(domain, axes)
@@ -228,7 +184,7 @@ def frame_of(domain: Domain, axes: tuple[str, str], where: Where | None) -> Fram
 
 
 def _clear_pixels(
-    release: Viewable,
+    release: Release,
     drawn: tuple[int, int],
     ranges: tuple[FloatArray, FloatArray],
     frame: IntArray,
@@ -321,7 +277,7 @@ def ranges_in_cells(
     return first, end
 
 
-def outlines(release: Outlined, axes: tuple[str, str], where: Where | None) -> FloatArray:
+def outlines(release: Release, axes: tuple[str, str], where: Where | None) -> FloatArray:
     """The leaves within `where` as rows W,S,E,N along two axes; those that differ only along a
     summed-out axis share one outline."""
     domain = release.domain

@@ -73,7 +73,8 @@ def subtracted(after: Answer, before: Answer) -> Answer:
 
 def error_of_change(changes: Answer) -> FloatArray:
     """The standard error of each change."""
-    return np.hypot(*(one.std_error for one in changes.parts))
+    after, before = changes.parts
+    return np.hypot(after.std_error, before.std_error)
 
 
 def mark_together(tables: Sequence[Answer]) -> list[NDArray[np.bool_]]:
@@ -139,12 +140,10 @@ def reaches(after: Answer, before: Answer) -> tuple[FloatArray, FloatArray]:
 def widest_reach(after: Answer, before: Answer) -> FloatArray:
     """How far the difference of raw answers may be off, by the longer side of each interval. Where a box cuts leaves, what
     is spread unevenly in them has longer tails than noise; the longer side makes room for that."""
-    return np.hypot(
-        *(
-            np.maximum(NORMAL_DEVIATIONS * one.std_error, one.high - one.raw)
-            for one in (after, before)
-        )
+    down, up = (
+        np.maximum(NORMAL_DEVIATIONS * one.std_error, one.high - one.raw) for one in (after, before)
     )
+    return np.hypot(down, up)
 
 
 def mark_beyond_noise(raw: FloatArray, reach: FloatArray) -> NDArray[np.bool_]:

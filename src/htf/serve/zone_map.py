@@ -59,8 +59,8 @@ def make_zones(holding: Holding, level: str | None, axis: str | None, where: Whe
     release = holding.release
     check_zones(release.domain)
     view = view_zones(release, level, where, axis)
-    labels = _labels(view)
-    columns: dict[str, list[Any]] = {**labels, **_attributes(view, labels)}
+    labels, attributes = _names(view)
+    columns = {**labels, **attributes}
     answers = view.answers.to_columns(of_leaves=True)
     columns |= {name: column.tolist() for name, column in answers.items()}
     is_known = view.unit == "km²"
@@ -89,24 +89,16 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _labels(view: ZoneView) -> dict[str, list[Any]]:
-    """The labels of the level that is drawn and of those above it, by their names."""
-    found = {view.level: view.labels, **view.above}
-    axis = view.domain.names[view.drawn.axis]
-    return {name if name not in OWN else f"{axis} {name}": column for name, column in found.items()}
-
-
-def _attributes(view: ZoneView, labels: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """What the layer says of single zones, where its names are free."""
-    outlines = view.axis.outlines
-    if view.drawn.level > 0 or outlines is None:
-        return {}
-    cells = view.drawn.low.tolist()
-    return {
-        name: [values[cell] for cell in cells]
-        for name, values in outlines.attributes
-        if name not in OWN and name not in labels
+def _names(view: ZoneView) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+    """The labels of the level that is drawn and of those above it, and what the layer says of single zones, where its names
+    are free."""
+    axis, drawn = view.axis, view.drawn
+    names = axis.columns(drawn.low, drawn.high, drawn.level)
+    labels = {
+        level.name if level.name not in OWN else f"{axis.name} {level.name}": names.pop(level.name)
+        for level in axis.levels[drawn.level :]
     }
+    return labels, {n: column for n, column in names.items() if n not in OWN and n not in labels}
 
 
 def ask_table(domain: Domain, by: list[str], where: Where, limits: Limits) -> Any:
