@@ -27,8 +27,8 @@ import htf.mechanisms.htf as growth
 from htf.estimation import expectation, interpolation
 from htf.estimation.least_squares import LEAST_SQUARES, least_squares, nonnegative_least_squares
 from htf.forecasts.datasets import DataSet
-from htf.forecasts.trials import Bench
 from htf.frame.domain import Domain
+from htf_bench.bench import Bench
 from htf_bench.datasets import built_in_sets, open_points
 from htf_bench.specs import read_spec
 from htf_bench.trials import BenchTrial, run_trial

@@ -20,7 +20,7 @@ import numpy as np
 from htf import Domain, FrequencyMatrix
 from htf.forecasts.counting import ExactCounter
 from htf.forecasts.datasets import City
-from htf.forecasts.trials import Bench
+from htf_bench.bench import Bench
 from htf_bench.metrics import METRICS
 from htf_bench.results import Store, read_results
 from htf_bench.runner import run_plan, run_trials

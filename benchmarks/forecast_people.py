@@ -12,7 +12,7 @@ All that is printed is computed from the exact data.
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -24,23 +24,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from htf import Domain, Epsilon, FrequencyMatrix, RecordsPerPerson, Release, publish, read_points
+from htf import (
+    Domain,
+    Epsilon,
+    FrequencyMatrix,
+    Recipe,
+    RecordsPerPerson,
+    Release,
+    publish,
+    read_points,
+)
+from htf.base.options import AUTO
 from htf.curator.contributions import measure_activity
 from htf.estimation.activity import best_max_records
+from htf.forecasts.assumed import Assumed
 from htf.forecasts.counting import ExactCounter, answer_boxes
-from htf.forecasts.datasets import DataSet
-from htf.forecasts.population import (
-    ASSUMED,
-    Population,
-    RecordsByActivity,
-    RecordsEach,
-    places_wanted,
-)
-from htf.forecasts.protecting import Counted, Known
-from htf.forecasts.simulation import Simulation, look
-from htf.forecasts.specs import Spec
-from htf.forecasts.standins import PastRelease, PublicPoints
-from htf.forecasts.trials import Bench
+from htf.forecasts.plan import plan_of
+from htf.forecasts.population import RecordsEach
+from htf.forecasts.questions import OfWorkload
+from htf.forecasts.simulation import look
 from htf.forecasts.workloads import read_workload
 from htf.frame.domain import FloatArray
 from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PEOPLE, RECORDS, price_of_map
@@ -124,26 +126,17 @@ def forecast(
 ) -> FloatArray:
     """The forecast medians, from what is known of the other half. `past` is the number of its release."""
     people, each = len(half.each), _quantiles(half)
-    counted = Counted(PEOPLE) if count == PEOPLE else Counted(RECORDS, None, SHARE, RANGE)
-    population: Population
+    unit: dict[str, Any] = {"count": PEOPLE} if count == PEOPLE else {"max_records": AUTO}
+    recipe = Recipe(source=None, domain=half.domain, epsilon=epsilon, user="person", **unit)
+    assumed = Assumed(people=people, records_per_person=each)
     if way == "points":
-        places: DataSet = PublicPoints("half", half.path, ("lon", "lat"), half.domain)
-        population = Population(f"half {half.seed}", places, people, each)
+        assumed = replace(assumed, like=half.path)
+    elif way == "plain":
+        assumed = replace(assumed, like=publish(half.read(), epsilon, noise=f"seeded:{99 + past}"))
     else:
-        if way == "plain":
-            release = publish(half.read(), epsilon, noise=f"seeded:{99 + past}")
-            records: RecordsEach | RecordsByActivity = each
-        else:
-            release = half.release(count, epsilon, 9_900 + past)
-            known = Known.of(release, RANGE)
-            assert known is not None
-            assert known.people is not None
-            people, counted = known.people, known.counted
-            records = known.records or ASSUMED
-        places = PastRelease("half", release, places_wanted(len(half.each)), of_leaves=True)
-        population = Population(f"half {half.seed}", places, people, records)
-    bench = Bench(tuple(map(read_workload, WORKLOADS)), QUERIES, 1)
-    plan = Simulation(population, Spec.of("htf"), Epsilon.of(epsilon), runs, bench, counted)
+        assumed = Assumed(like=half.release(count, epsilon, 9_900 + past))
+    kinds = tuple(OfWorkload.of(read_workload(text)) for text in WORKLOADS)
+    plan = replace(plan_of(recipe, assumed, runs), kinds=kinds, queries=QUERIES)
     return np.array([area.errors for area in look(plan, plan.epsilon, runs).areas]).T
 
 

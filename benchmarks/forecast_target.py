@@ -20,13 +20,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from htf import Domain, Epsilon, publish
+from htf import Domain, Recipe, publish
 from htf.forecasts.datasets import City, DataSet, PointsFile
 from htf.forecasts.search import find_epsilon
 from htf.forecasts.simulation import Simulation
-from htf.forecasts.specs import Spec
+from htf.forecasts.stand_in import StandIn
 from htf.forecasts.standins import PastRelease, PublicPoints
-from htf.forecasts.targets import Squares, Target, ask_once
+from htf.forecasts.targets import Target, ask_once
 
 WAYS = ("release", "points", "city")
 
@@ -58,6 +58,12 @@ def stand_in(way: str, half: Path, domain: Domain, past: str, seed: int) -> Data
     return City("city", int(about), map=domain)
 
 
+def plan_of(known: DataSet, domain: Domain) -> Simulation:
+    """Releases of records on a map, with these in place of the data."""
+    prepared = Recipe(source=(), domain=domain, epsilon=1).prepare(noise="seeded:1")
+    return Simulation(prepared, StandIn("points", "half", known.name, domain, known), ())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -79,15 +85,14 @@ def main() -> None:
             known = stand_in(way, other, domain, args.past, args.seed)
             for text in args.target:
                 target = Target.read(text)
-                places = Squares.of(target, domain)
-                plan = Simulation(known, Spec.of("htf"), Epsilon.of(1), 1)
+                plan = plan_of(known, domain)
                 started = time.process_time()
-                found = find_epsilon(plan, places, target)
+                found = find_epsilon(plan, target)
                 took = time.process_time() - started
                 if found.epsilon is None:
                     print(f"{args.points.stem:22} {way:8} {text:32} not reached", flush=True)
                     continue
-                check = Simulation(real, Spec.of("htf"), found.epsilon, 1)
+                check, places = plan_of(real, domain), target.kind(plan)
                 errors = [
                     target.error(ask_once(check, places, found.epsilon, 100 + run))
                     for run in range(args.real_runs)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from htf.errors import InputError
 from htf.forecasts.datasets import City, DataSet
-from htf.forecasts.trials import Bench
 from htf.frame.domain import Domain
 from htf.mechanisms import registry
+from htf_bench.bench import Bench
 from htf_bench.datasets import GaussianSet, gaussian_sets
 from htf_bench.figures import Curve, FigurePlan, Panel, Point, draw_curves, draw_dots
 from htf_bench.results import Results

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from htf.errors import InputError, OutputError
 from htf.files import is_same, lies_in, make_folder, write_whole
-from htf.forecasts.trials import Bench
 from htf.frame.domain import FloatArray
+from htf_bench.bench import Bench
 from htf_bench.marking import MARKING
 from htf_bench.metrics import MRE
 from htf_bench.specs import BenchSpec, label_of

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from htf.forecasts.trials import Bench
+from htf_bench.bench import Bench
 from htf_bench.results import Results, Store, finished_trials, read_results
 from htf_bench.specs import BenchSpec
 from htf_bench.trials import BenchTrial, Outcome, Plan, run_trial, trial_key

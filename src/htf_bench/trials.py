@@ -13,14 +13,14 @@ from functools import lru_cache, partial
 import numpy as np
 
 from htf.errors import HtfError
-from htf.forecasts import trials
 from htf.forecasts.counting import answer_boxes
 from htf.forecasts.datasets import DataSet
-from htf.forecasts.trials import Bench, Trial, answer_all, derive_seeds, draw_questions, load_once
-from htf.forecasts.workloads import Boxes
+from htf.forecasts.workloads import Boxes, derive_seeds
 from htf.frame.domain import FloatArray
 from htf.mechanisms import registry
 from htf.release.release import Release
+from htf_bench import bench as benches
+from htf_bench.bench import Bench, Trial, answer_all, draw_questions, load_once
 from htf_bench.map_metrics import measure_maps
 from htf_bench.metrics import measure_errors
 from htf_bench.specs import HEIGHT, ZERO, BenchSpec, traditional
@@ -127,7 +127,7 @@ def make_release(bench: Bench, trial: BenchTrial) -> Release | Table | None:
         return None
     old = traditional(trial.spec)
     if old is None:
-        return trials.make_release(bench, trial)
+        return benches.make_release(bench, trial)
     words = (trial.data_set.name, trial.spec.label, trial.run)
     seeds = derive_seeds(bench.seed, "keys", *words)
     return old.publish(load_once(trial.data_set), np.random.default_rng(seeds))

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from htf import FrequencyMatrix
 from htf.errors import InputError
 from htf.forecasts.datasets import City
-from htf.forecasts.trials import Bench
 from htf.forecasts.workloads import Boxes
+from htf_bench.bench import Bench
 from htf_bench.map_metrics import (
     HELLINGER,
     MAP_METRICS,

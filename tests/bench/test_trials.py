@@ -18,8 +18,8 @@ from htf import Domain, InputError
 from htf.files import UNFINISHED
 from htf.forecasts.accuracy import show_number, show_value
 from htf.forecasts.datasets import City
-from htf.forecasts.trials import Bench
 from htf_bench import results as results_module
+from htf_bench.bench import Bench
 from htf_bench.claims import CLAIMS, SPARSITY, gains_with_sparsity, is_parabolic
 from htf_bench.claims_page import claims_page, judge_claims
 from htf_bench.datasets import GaussianSet, gaussian_sets, is_matrix, open_matrix
@@ -171,7 +171,7 @@ def test_a_failure_is_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise MemoryError("a point at 51.4778901")
 
-    monkeypatch.setattr("htf.forecasts.trials.publish", fail)
+    monkeypatch.setattr("htf_bench.bench.publish", fail)
     outcome = run_trial(BENCH, BenchTrial(SMALL, BenchSpec.of("htf-paper"), "0.1", 0))
     assert outcome.failure.startswith("MemoryError in fail")
     assert "51.4" not in outcome.failure

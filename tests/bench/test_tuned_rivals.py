@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from htf import Domain, InputError
-from htf.forecasts.trials import Bench
+from htf_bench.bench import Bench
 from htf_bench.datasets import GaussianSet
 from htf_bench.judging import ratio_interval
 from htf_bench.marking import MARKING

@@ -19,7 +19,8 @@ import pytest
 from htf import BudgetFile, Protection, Release, publish, synthetic_zones
 from htf.cli.main import run as run_here
 from htf.forecasts.datasets import City
-from htf.forecasts.population import Population, RecordsEach
+from htf.forecasts.population import Crowd, RecordsEach
+from htf.forecasts.stand_in import StandIn
 from walking import README, ROOT, commands, run, run_block, run_process, steps, write_recipe
 
 SET_UP = ("make demo", "pip install .", "make test", "source .venv/bin/activate")
@@ -113,9 +114,10 @@ def test_the_readme_is_short() -> None:
 def test_the_forecasts_work(city: Path) -> None:
     ours = [c for c in commands((ROOT / "docs/forecast.md").read_text()) if "forecast --" in c]
     assert len(ours) == 8
-    people = Population("p", City("city", 20_000, 64), 500, RecordsEach.alike(9)).shared(
-        Protection("person", count="people", shares=256)
-    )
+    places, crowd = City("city", 20_000, 64), Crowd(500, RecordsEach.alike(9))
+    made_up = StandIn("city", "p", "a city", places.domain, places, crowd).draw(0)
+    unit = Protection("person", count="people", shares=256)
+    people = made_up.on(made_up.domain, made_up.counted(unit), unit)
     publish(people, 1, noise="fast").save(city / "people.parquet")
     for command in ours:
         assert "spent no budget" in run(made_small(command), city)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from htf import Release
-from htf.cli.forecast_target import CITY_OFF
+from htf.cli.forecast_shown import CITY_OFF
 from htf.cli.main import run
 from htf.publication import DEFAULT_MECHANISM
 
@@ -124,7 +124,7 @@ PEOPLE = ("--cells", "64", "--runs", "2", "--people", "3000")
 EACH = ("--records-per-person", "0.5:5,0.9:40,1:500")
 
 
-def test_people_in_the_made_up_city(capsys: pytest.CaptureFixture[str]) -> None:
+def test_people_in_the_made_up_city(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = ask(capsys, *PEOPLE, *EACH)
     assert "3,000 different people with about" in out
     assert "Counted: split people. Errors are those against all split people." in out
@@ -133,18 +133,20 @@ def test_people_in_the_made_up_city(capsys: pytest.CaptureFixture[str]) -> None:
     assert "It was assumed" not in out
     out, _ = ask(capsys, *PEOPLE)
     assert "It was assumed that half of them have up to 5 records" in out
-    out, _ = ask(capsys, *PEOPLE, "--per", "day")
+    recipe = tmp_path / "days.toml"
+    recipe.write_text('user = "who"\nper = "day"\ntime = "t"\n')
+    out, _ = ask(capsys, recipe, *PEOPLE)
     assert "3,000 different person-days with about" in out
     assert "Counted: split person-days." in out
 
 
-def test_records_of_people(capsys: pytest.CaptureFixture[str]) -> None:
+def test_records_of_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = ask(capsys, *PEOPLE, *EACH, "--max-records", 20)
     assert "Counted: records, at most 20 per person, scaled." in out
     assert "Where the error comes from" in out
-    told = json.loads(
-        ask(capsys, *PEOPLE, *EACH, "--max-records", 20, "--spend", "activity=0", "--json")[0]
-    )
+    recipe = tmp_path / "kept.toml"
+    recipe.write_text('user = "who"\nmax_records = 20\nspend = ["activity=0"]\n')
+    told = json.loads(ask(capsys, recipe, *PEOPLE, *EACH, "--json")[0])
     assert told["counted"] == "records, at most 20 per person"
     assert told["stand_in"]["people"] == 3000
     assert told["outlooks"][1]["max_records"] == [20, 20]
@@ -163,15 +165,13 @@ def test_like_a_release_of_people(folder: Path, capsys: pytest.CaptureFixture[st
     people = len(set(pq.read_table(folder / "visits.parquet")["who"].to_pylist()))
     told = json.loads(ask(capsys, *words)[0])
     assert told["stand_in"]["people"] == pytest.approx(people, rel=0.05)
-    told = json.loads(ask(capsys, *words, "--count", "records", "--max-records", 5, *EACH)[0])
+    told = json.loads(ask(capsys, *words, "--max-records", 5, *EACH)[0])
     assert told["counted"] == "records, at most 5 per person, scaled"
     out, _ = ask(capsys, "--like", folder / "scaled.parquet", "--runs", 1)
     assert "per person, scaled. Errors are those against all records." in out
     words = ("--like", folder / "scaled.parquet", "--runs", 1, "--json")
     told = json.loads(ask(capsys, *words, "--people", 500)[0])
     assert told["stand_in"]["people"] == 500
-    told = json.loads(ask(capsys, *words, "--count", "people")[0])
-    assert told["counted"] == "split people"
     words = ("--like", folder / "kept.parquet", "--runs", 1, "--json")
     told = json.loads(ask(capsys, *words, "--people", 3000, *EACH)[0])
     assert told["counted"] == "records, at most 20 per person"
@@ -218,65 +218,74 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], int, str]]:
         "no runs": (but("--runs", "0"), 2, "--runs"),
         "no mechanism": (but("--mechanism", "magic"), 2, "no mechanism 'magic'; there are"),
         "a floor": (but("--mechanism", "zero"), 2, "no mechanism 'zero'; there are"),
-        "no parameter": (but("--set", "size=3"), 2, "no parameter 'size'; it has"),
-        "a system without bounds": (but("--crs", "EPSG:2056"), 2, "is that of --bounds"),
+        "no recipe": (but(folder / "no.toml"), 2, "cannot read"),
         "a picture of an epsilon": (but("-o", "a.png"), 2, "--output is for a target"),
         "no file": (but("--like", folder / "no.csv"), 2, "no.csv"),
-        "points without a map": (but("--like", points), 2, "--bounds W,S,E,N or --around"),
-        "a map for a release": (but("--like", past, "--bounds", BOUNDS), 2, "its own map"),
+        "points without a map": (but("--like", points), 2, "--bounds W,S,E,N"),
+        "a map for a release": (but("--like", past, "--bounds", "0,0,1,1"), 2, "its own map"),
         "a finer grid": (but("--like", past, "--cells", "128"), 2, "a grid of 128 x 128 cells"),
-        "no column": (but("--like", points, "--bounds", BOUNDS, "--x", "e"), 2, "no column 'e'"),
         "elsewhere": (but("--like", points, "--bounds", "0,0,1,1"), 2, "none of the points"),
-        "records without people": (but("--max-records", "20"), 2, "--max-records is about people"),
-        "a profile without people": (but(*EACH), 2, "with --people N"),
         "nobody": (but("--people", "0"), 2, "--people"),
+        "a profile without people": (but(*EACH), 2, "with --people N"),
+        "records without people": (but("--max-records", "20"), 2, "with --people N"),
         "kept, without people": (but("--like", folder / "kept.parquet"), 2, "the release is about"),
         "kept, without records": (
             but("--like", folder / "kept.parquet", "--people", "9"),
             2,
             "how many records each has",
         ),
-        "other periods": (
-            but("--like", folder / "people.parquet", "--per", "day"),
-            2,
-            "about person-days: say roughly",
-        ),
         "people and points": (but(*PEOPLE, "--points-about", "9"), 2, "leave out --points-about 9"),
         "falling": (but(*PEOPLE, "--records-per-person", "0.5:9,1:3"), 2, "must not fall"),
-        "no number to keep": (but(*PEOPLE, *EACH, "--count", "records"), 2, "--max-records K"),
-        "people and a limit": (
-            but(*PEOPLE, *EACH, "--count", "people", "--max-records", "3"),
-            2,
-            "leave out --max-records 3",
-        ),
         "bad limit": (but(*PEOPLE, *EACH, "--max-records", "some"), 2, "a whole number or auto"),
-        "bad share": (
-            but(*PEOPLE, *EACH, "--max-records", "5", "--spend", "activity=1"),
-            2,
-            "--spend activity takes a share of epsilon",
-        ),
-        "auto without a share": (
-            but(*PEOPLE, *EACH, "--max-records", "auto", "--spend", "activity=0"),
-            2,
-            "give --spend activity a share above 0",
-        ),
-        "a share for people": (
-            but(*PEOPLE, *EACH, "--spend", "activity=0.2"),
-            2,
-            "--spend activity=0.2: the activity is for counting records",
-        ),
-        "a share for a release of people": (
-            but("--like", folder / "people.parquet", "--spend", "activity=0.2"),
-            2,
-            "--spend activity=0.2: the activity is for counting records",
-        ),
-        "bad count": (but(*PEOPLE, "--count", "cows"), 2, "cows"),
         "no budget": (
             but(*SMALL, "--mechanism", "htf-paper", "--epsilon", "0.01"),
             3,
             "The budget does not allow it",
         ),
+        **recipes(folder, good),
     }
+
+
+def recipes(folder: Path, good: list[Any]) -> dict[str, tuple[list[Any], int, str]]:
+    """Recipes that cannot be forecast."""
+    people = 'user = "who"\n'
+    wrong = {
+        "no parameter": ('settings = ["size=3"]', (), "no parameter 'size'; it has"),
+        "a system without bounds": ('crs = "EPSG:2056"', (), "is that of --bounds"),
+        "no column": (
+            f'x = "e"\ny = "lat"\nbounds = "{BOUNDS}"',
+            ("--like", folder / "points.parquet"),
+            "no column 'e'",
+        ),
+        "other periods": (
+            f'{people}per = "day"\ntime = "t"',
+            ("--like", folder / "people.parquet"),
+            "about person-days: say roughly",
+        ),
+        "no number to keep": (f'{people}count = "records"', PEOPLE, "--max-records K"),
+        "people and a limit": (
+            f'{people}count = "people"\nmax_records = 3', PEOPLE, "leave out --max-records 3",
+        ),
+        "bad share": (
+            f'{people}max_records = 5\nspend = ["activity=1"]', (*PEOPLE, *EACH),
+            "--spend activity takes a share of epsilon",
+        ),
+        "auto without a share": (
+            f'{people}max_records = "auto"\nspend = ["activity=0"]', (*PEOPLE, *EACH),
+            "give --spend activity a share above 0",
+        ),
+        "a share for people": (
+            f'{people}spend = ["activity=0.2"]', PEOPLE, "--spend activity=0.2: the activity is for counting records",
+        ),
+        "bad count": (f'{people}count = "cows"', PEOPLE, "cows"),
+    }  # fmt: skip
+    found = {}
+    for name, (text, words, says) in wrong.items():
+        path = folder / f"{name}.toml"
+        if folder != Path():  # the names of the cases are asked before there is a folder
+            path.write_text(text)
+        found[name] = ([path, *good, *words], 2, says)
+    return found
 
 
 @pytest.mark.parametrize("case", list(mistakes(Path())))
@@ -350,13 +359,21 @@ def test_a_target_in_zones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         for x in (-74.1, -74.0, -73.9)
         for y in (40.6, 40.7)
     ]  # fmt: skip
-    features = [{"type": "Feature", "properties": {}, "geometry": one} for one in squares]
+    features = [
+        {"type": "Feature", "properties": {"name": f"z{n}"}, "geometry": one}
+        for n, one in enumerate(squares)
+    ]
     layer = tmp_path / "zones.geojson"
     layer.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
-    words = (*CITY, "--bounds", BOUNDS, "--zones", layer, "--json")
-    told = json.loads(aim(capsys, "3 % in zones", *words)[0])
+    words = (*CITY, "--bounds", BOUNDS, "--json")
+    told = json.loads(aim(capsys, f"3 % in zones of {layer}", *words)[0])
     assert float(told["epsilon"]) > 0
     assert told["typical_count"] > 100
+    zones = ("--points-about", 20_000, "--zones", layer, "--by", "name", "--json")
+    told = json.loads(aim(capsys, "3 % in zones", *zones)[0])
+    assert (told["mechanism"], told["grid"]) == ("zones", [6])
+    assert float(told["epsilon"]) < 0.5
+    assert "stretched over the zones" in aim(capsys, "3 % by name", *zones[:-1])[0]
 
 
 @pytest.mark.parametrize(
@@ -364,7 +381,8 @@ def test_a_target_in_zones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     [
         (("--target", "soon"), "a target is '5 % in squares of 1 km'"),
         (("--target", "5 % in zones"), "needs their layer"),
-        (("--target", "5 % in squares of 1 km", "--zones", "a.gpkg"), "for a target in zones"),
+        (("--target", "5 % by district"), "there is no level 'district'"),
+        (("--target", "5 % in trips between squares of 1 km"), "are for trips on a map"),
         (("--target", "5 % in squares of 1 km", "--epsilon", "1"), "one of them"),
         ((), "one of them"),
         (("--target", "5 % in squares of 1 km", "-o", "a.txt"), ".png, .svg or .pdf"),

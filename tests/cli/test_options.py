@@ -161,7 +161,15 @@ def test_a_recipe_has_every_option_about_records_and_the_map() -> None:
         assert {name for home, name in homes if home is declaration} == options
 
 
-@pytest.mark.parametrize("command", ["forecast", "evaluate", "paper"])
+def test_a_forecast_has_few_options_and_shares_those_of_a_release() -> None:
+    offered, own = options_of_command("forecast"), options_of_command("release")
+    assert len(offered) <= 16
+    for name in ("bounds", "cells", "zones", "by", "max_records", "mechanism"):
+        assert offered[name].opts == own[name].opts
+        assert offered[name].metavar == own[name].metavar
+
+
+@pytest.mark.parametrize("command", ["evaluate", "paper"])
 def test_other_commands_share_the_options_of_the_map(command: str) -> None:
     offered, own = options_of_command(command), options_of_command("release")
     for name, here in (("x", "x_column"), ("y", "y_column"), ("bounds", "bounds")):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,23 +18,30 @@ from htf import (
     FrequencyMatrix,
     InputError,
     Protection,
+    Recipe,
     RecordsPerPerson,
     Release,
     measure_activity,
     publish,
+    read_people_by_box,
     read_points,
 )
 from htf.estimation.activity import read_profiles
 from htf.estimation.nonnegative import non_negative
+from htf.estimation.worth import scale_to_all
+from htf.forecasts.assumed import Assumed
 from htf.forecasts.datasets import City, DataSet
-from htf.forecasts.population import Population, RecordsByActivity, RecordsEach, visits
-from htf.forecasts.protecting import SCALINGS, Counted, Known, release_people
-from htf.forecasts.simulation import MOST_RUNS_BESIDE, Area, Forecast, Simulation, simulate
-from htf.forecasts.specs import Spec
+from htf.forecasts.made_up import MadeUp
+from htf.forecasts.plan import like_release, plan_of
+from htf.forecasts.population import Crowd, RecordsByActivity, RecordsEach, visits
+from htf.forecasts.questions import OfWorkload
+from htf.forecasts.simulation import MOST_RUNS_BESIDE, SCALINGS, Area, Made, Simulation, simulate
+from htf.forecasts.stand_in import StandIn
 from htf.forecasts.standins import PastRelease, PublicPoints, scatter
-from htf.forecasts.trials import Bench, Trial, seeded_noise
 from htf.forecasts.workloads import read_workload
+from htf.frame.division import Division
 from htf.release.file import is_release
+from htf_bench.bench import Bench
 from htf_bench.datasets import GaussianSet
 from htf_bench.metrics import MRE
 from htf_bench.specs import BenchSpec
@@ -49,9 +56,20 @@ def release_of(matrix: FrequencyMatrix, mechanism: str = "htf", epsilon: str = "
     return publish(matrix, epsilon, mechanism, noise="seeded:1")
 
 
-def plan(stand_in: DataSet = SMALL, epsilon: str = "0.5", runs: int = 2, **spec: str) -> Simulation:
-    made = Spec.of(spec.get("mechanism", "htf"))
-    return Simulation(stand_in, made, Epsilon.of(epsilon), runs, BENCH)
+def plan(
+    places: DataSet = SMALL,
+    epsilon: str = "0.5",
+    runs: int = 2,
+    crowd: Crowd | None = None,
+    **given: Any,
+) -> Simulation:
+    """Releases of a recipe on the map of a data set, whose records stand in. They are asked as by the bench."""
+    recipe = Recipe(source=(), domain=places.domain, epsilon=epsilon, **given)
+    stand_in = StandIn("points", places.name, "a set", places.domain, places, crowd)
+    kinds = tuple(map(OfWorkload.of, BENCH.workloads))
+    return Simulation(
+        recipe.prepare(noise="seeded:1"), stand_in, kinds, runs, BENCH.queries, BENCH.seed
+    )
 
 
 @pytest.mark.parametrize("mechanism", ["htf", "htf-paper", "uniform"])
@@ -121,12 +139,12 @@ def test_public_points_as_they_are_or_drawn_from(tmp_path: Path) -> None:
 
 def test_errors_are_those_of_the_bench() -> None:
     found = simulate(plan())
-    assert found.records == 20_000
+    assert found.plan.records == 20_000
     for run in range(2):
         outcome = run_trial(BENCH, BenchTrial(SMALL, BenchSpec.of("htf"), "0.5", run))
         bench = {workload: value for workload, metric, value in outcome.values if metric == MRE}
         for area in found.main.areas:
-            assert area.relative_errors[run] == bench[area.workload.text]
+            assert area.relative_errors[run] == bench[area.kind.text]
     at_records, squares, _ = found.main.areas
     assert at_records.share == pytest.approx(0.01, rel=0.2)
     assert squares.share == pytest.approx(0.02, rel=0.2)
@@ -155,7 +173,8 @@ def test_more_budget_less_error_and_every_release_is_told() -> None:
 
 def test_budgets_that_cannot_be() -> None:
     assert [str(e) for e in plan(epsilon="1000").budgets] == ["1000", "500"]
-    assert [e.units for e in plan(epsilon="1e-15").budgets] == [1, 2]
+    least = plan(epsilon="1e-15", mechanism="uniform")
+    assert [e.units for e in least.budgets] == [1, 2]
     with pytest.raises(BudgetError):
         simulate(plan(epsilon="0.01", mechanism="htf-paper"))
     half, asked, _ = simulate(plan(epsilon="0.02", mechanism="htf-paper")).outlooks
@@ -186,7 +205,7 @@ def test_a_forecast_from_a_release_comes_near_the_truth() -> None:
 def test_sizes_in_kilometres() -> None:
     from htf.forecasts.datasets import City
 
-    found: Forecast = simulate(plan(City("city", 5000, 64), runs=1))
+    found = simulate(plan(City("city", 5000, 64), runs=1))
     square: Area = found.main.areas[1]
     assert square.km == pytest.approx((30 * np.sqrt(0.02),) * 2, rel=0.1)
     assert square.to_dict()["median_error"]["deviation_over_runs"] is None
@@ -216,8 +235,29 @@ def test_records_are_strewn_as_unevenly_as_said(unevenness: float) -> None:
 QUANTILES = RecordsEach((0.5, 0.9, 1.0), (5, 40, 900))
 
 
-def some_people(number: int = 2000, records: RecordsEach = QUANTILES) -> Population:
-    return Population("people", City("city", 50_000, 64), number, records)
+CITY = City("city", 50_000, 64)
+
+
+def some_people(number: int = 2000, records: RecordsEach = QUANTILES, run: int = 0) -> MadeUp:
+    return StandIn("city", "people", "a city", CITY.domain, CITY, Crowd(number, records)).draw(run)
+
+
+def of_people(number: int = 2000, **given: Any) -> Simulation:
+    return plan(CITY, "1", crowd=Crowd(number, QUANTILES), user="who", **given)
+
+
+def all_records(people: MadeUp) -> FrequencyMatrix:
+    return people.on(people.domain, people.number, Protection())
+
+
+def kept_of(people: MadeUp, most: int) -> FrequencyMatrix:
+    unit = Protection("person", most)
+    return people.on(people.domain, people.counted(unit), unit)
+
+
+def shared(people: MadeUp) -> FrequencyMatrix:
+    unit = Protection("person", count="people", shares=256)
+    return people.on(people.domain, people.counted(unit), unit)
 
 
 def test_quantiles_are_met() -> None:
@@ -258,35 +298,45 @@ def test_wrong_quantiles(text: str, says: str) -> None:
 def test_shares_of_people_are_those_of_the_reader(tmp_path: Path) -> None:
     """The simulation hands out shares as `read_points` does for the same records."""
     people = some_people(300)
-    located = people.located
-    x, y = (located.coordinates[axis][located.cell] for axis in (0, 1))
     domain = people.domain
-    lon, lat = (a.from_cells(c + 0.5) for a, c in zip(domain.axes, (x, y), strict=True))
-    table = pa.table({"lon": lon, "lat": lat, "who": located.person})
+    lon, lat = (a.from_cells(c + 0.5) for a, c in zip(domain.axes, people.cells, strict=True))
+    table = pa.table({"lon": lon, "lat": lat, "who": people.person})
     pq.write_table(table, tmp_path / "p.parquet")
     real = read_points(tmp_path / "p.parquet", domain, ["lon", "lat"], user="who", count="people")
-    made = people.shared(Counted().protection(1))
+    made = shared(people)
     assert made.protection == real.protection
     assert np.all(dense(made) == dense(real))
     assert made.exact_counts.sum() == 300 * made.protection.shares
 
 
+def test_people_by_box_are_those_of_the_reader() -> None:
+    people = some_people(300)
+    lon, lat = (
+        a.from_cells(c + 0.5) for a, c in zip(people.domain.axes, people.cells, strict=True)
+    )
+    source = {"lon": lon, "lat": lat, "who": people.person}
+    real = read_people_by_box(source, people.domain, 8, user="who")
+    made = people.people_by_box(Division.of(8), people.domain)
+    assert np.all(made.sum(axis=0) == real.exact_people.sum(axis=0))
+    assert np.all(made.sum(axis=1) == real.exact_people.sum(axis=1))
+
+
 def test_records_that_are_kept() -> None:
     people = some_people(500)
-    each = people.records_each
-    kept = people.kept(Protection("person", 8), np.random.default_rng(2))
-    assert kept.exact_counts.sum() == np.minimum(each, 8).sum()
-    assert np.all(dense(kept) <= dense(people.load()))
-    assert people.load().exact_counts.sum() == each.sum()
+    assert people.each is not None
+    kept = kept_of(people, 8)
+    assert kept.exact_counts.sum() == np.minimum(people.each, 8).sum()
+    assert np.all(dense(kept) <= dense(all_records(people)))
+    assert all_records(people).exact_counts.sum() == people.each.sum() == people.records
 
 
 def test_people_return_and_stay_near() -> None:
     """Two records of one person are in the same sixteenth of the map far more often than those of two people."""
-    located = some_people(2000, RecordsEach.alike(20)).located
-    mixed = np.random.default_rng(1).permuted(located.cell.reshape(2000, 20), axis=1)
-    cells = located.coordinates[:, mixed] // 16
-    same = np.mean(np.all(cells[:, :, 0] == cells[:, :, 11], axis=0))
-    other = np.mean(np.all(cells[:, :-1, 0] == cells[:, 1:, 11], axis=0))
+    people = some_people(2000, RecordsEach.alike(20))
+    sixteenths = people.cells[0] // 16 * 4 + people.cells[1] // 16
+    cells = np.random.default_rng(1).permuted(sixteenths.reshape(2000, 20), axis=1)
+    same = np.mean(cells[:, 0] == cells[:, 11])
+    other = np.mean(cells[:-1, 0] == cells[1:, 11])
     assert same > other + 0.2
     first = visits(np.array([1000, 3]), np.random.default_rng(1))
     assert np.all(first[first] == first)
@@ -301,14 +351,13 @@ def test_the_map_of_people_is_that_of_the_stand_in() -> None:
     there = dense(places.load()).reshape(2, 32, 2, 32).sum(axis=(1, 3)) / 50_000
     found = np.zeros((2, 2))
     for draw in range(8):
-        people = Population("p", places, 2000, RecordsEach.alike(10), draw)
-        found += dense(people.load()).reshape(2, 32, 2, 32).sum(axis=(1, 3)) / 20_000 / 8
+        people = some_people(2000, RecordsEach.alike(10), draw)
+        found += dense(all_records(people)).reshape(2, 32, 2, 32).sum(axis=(1, 3)) / 20_000 / 8
     assert np.abs(found - there).max() < 0.02
 
 
 def test_counting_people_has_no_bias() -> None:
-    made = Simulation(some_people(), Spec.of("htf"), Epsilon.of(1), 2, BENCH, Counted())
-    found = simulate(made)
+    found = simulate(of_people())
     assert (found.people, found.quantity, found.counted) == (2000, "split people", "split people")
     for area in found.main.areas:
         assert area.biases is not None
@@ -316,25 +365,24 @@ def test_counting_people_has_no_bias() -> None:
         assert np.abs(area.biases).max() == 0
         assert np.allclose(area.noises, area.errors)
     assert found.main.areas[0].count < 2000
-    again = simulate(made)
+    again = simulate(of_people())
     assert [a.to_dict() for a in again.main.areas] == [a.to_dict() for a in found.main.areas]
 
 
 def test_counting_records_has_the_bias_of_those_not_kept() -> None:
     """Unscaled, bias is the share of records that are not kept; scaled, it is far less."""
-    people = some_people(5000)
-    kept = {}
-    for share in (Fraction(0), Fraction(1, 10)):
-        counted = Counted("records", 5, share)
-        found = simulate(Simulation(people, Spec.of("htf"), Epsilon.of(2), 2, BENCH, counted))
-        assert found.main.kept == (5, 5)
-        kept[share] = found
-    unscaled, scaled = kept.values()
+    plans = [
+        replace(of_people(5000, max_records=5, spend={"activity": share}), runs=2)
+        for share in (0, 0.1)
+    ]
+    unscaled, scaled = map(simulate, plans)
+    assert unscaled.main.kept == scaled.main.kept == (5, 5)
     assert (unscaled.counted, scaled.counted) == (
         "records, at most 5 per person",
         "records, at most 5 per person, scaled",
     )
-    each = people.records_each
+    each = plans[0].stand_in.draw(0).each
+    assert each is not None
     missing = 1 - np.minimum(each, 5).sum() / each.sum()
     area, same = unscaled.main.areas[0], scaled.main.areas[0]
     assert area.biases is not None
@@ -346,10 +394,7 @@ def test_counting_records_has_the_bias_of_those_not_kept() -> None:
 
 @pytest.mark.slow
 def test_the_number_of_records_is_found_in_each_run() -> None:
-    counted = Counted("records", None, Fraction(1, 10), 1000)
-    found = simulate(
-        Simulation(some_people(5000), Spec.of("htf"), Epsilon.of(1), 3, BENCH, counted)
-    )
+    found = simulate(replace(of_people(5000, max_records="auto"), runs=3))
     assert len(found.main.kept) == 3
     assert all(1 <= most <= 1000 for most in found.main.kept)
     assert "per person, scaled" in found.counted
@@ -360,22 +405,24 @@ def test_the_number_of_records_is_found_in_each_run() -> None:
 @pytest.mark.slow
 def test_totals_are_drawn_several_times_for_each_map() -> None:
     """As a release of the same records with another activity would be scaled."""
-    people, counted = some_people(2000), Counted("records", 5, Fraction(1, 10))
-    trial = Trial(people, Spec.of("htf"), "1", 0)
-    made = release_people(BENCH, trial, counted)
+    asked, epsilon = of_people(max_records=5), Epsilon.of(1)
+    made = Made.of(asked, epsilon, 0)
     assert len(made.scalings) == SCALINGS == len(set(made.scalings))
     assert made.scalings[0] == 1
-    each = RecordsPerPerson.from_records(people.records_each, 2**20)
+    people = asked.stand_in.draw(0).each
+    assert people is not None
+    assert made.release.activity is not None
+    each = RecordsPerPerson.from_records(people, made.release.activity.ends[-1])
     for number in (1, SCALINGS - 1):
-        noise = seeded_noise(BENCH, trial, f"activity {number}")
+        noise = asked.noise(epsilon, 0, f"activity {number}")
         again = measure_activity(each, "0.1", noise=noise)
-        other = publish(made.measured, 1, noise=seeded_noise(BENCH, trial), bought=(again,))
-        wanted = made.release.estimates * made.scalings[number]
-        assert np.allclose(other.estimates, wanted, rtol=1e-9)
-    assert release_people(BENCH, trial, replace(counted, activity=Fraction(0))).scalings == (1.0,)
-    assert release_people(BENCH, trial, Counted()).scalings == (1.0,)
-    for asked, number in ((counted, 2 * SCALINGS), (Counted(), 2)):
-        found = simulate(Simulation(people, Spec.of("htf"), Epsilon.of(1), 2, BENCH, asked))
+        kept = made.release.estimates / made.release.factor
+        factor = scale_to_all(kept, made.release.scales, made.release.protection, again)
+        assert made.scalings[number] == pytest.approx(factor / made.release.factor)
+    for plain in (of_people(max_records=5, spend={"activity": 0}), of_people()):
+        assert Made.of(plain, epsilon, 0).scalings == (1.0,)
+    for one, number in ((asked, 2 * SCALINGS), (of_people(), 2)):
+        found = simulate(one)
         assert {len(area.errors) for area in found.main.areas} == {number}
         assert len(found.main.kept) == 2
 
@@ -383,7 +430,7 @@ def test_totals_are_drawn_several_times_for_each_map() -> None:
 def test_records_follow_the_middle_of_what_the_activity_leaves_open() -> None:
     """The mean of 50 populations is that of one profile: a deviation of more than 6 standard errors fails, by chance
     less than once in 100 million seeds."""
-    noisy = RecordsPerPerson.from_records(some_people(2000).records_each, 2**20)
+    noisy = RecordsPerPerson.from_records(some_people(2000).each, 2**20)
     records = RecordsByActivity(measure_activity(noisy, "0.05", noise="seeded:1"))
     profiles = read_profiles(records.activity)
     numbers = profiles.grid.numbers
@@ -401,44 +448,49 @@ def test_records_follow_the_middle_of_what_the_activity_leaves_open() -> None:
 
 def test_what_a_release_of_people_tells() -> None:
     people = some_people(5000)
-    shared = publish(people.shared(Counted().protection(1)), 1, noise="seeded:1")
-    of_people = Known.of(shared)
-    assert of_people is not None
-    assert of_people.people == pytest.approx(5000, rel=0.02)
-    assert (of_people.counted, of_people.records) == (Counted(), None)
+    of_shares = publish(shared(people), 1, noise="seeded:1")
+    assert like_release(of_shares)["count"] == "people"
+    made = plan_of(Recipe(source=None, epsilon=1), Assumed(like=of_shares))
+    assert made.protection == of_shares.protection
+    assert made.stand_in.crowd is not None
+    assert made.stand_in.crowd.people == pytest.approx(5000, rel=0.02)
     bought = measure_activity(
-        RecordsPerPerson.from_records(people.records_each, 2**20), "0.1", noise="seeded:1"
+        RecordsPerPerson.from_records(people.each, 2**20), "0.1", noise="seeded:1"
     )
-    kept = people.kept(Protection("person", 8), np.random.default_rng(2))
-    scaled = Known.of(publish(kept, 1, noise="seeded:1", bought=(bought,)))
-    assert scaled is not None
-    assert scaled.counted == Counted("records", 8, Fraction(1, 10))
-    assert scaled.records == RecordsByActivity(bought)
-    assert scaled.people == pytest.approx(5000, rel=0.05)
-    drawn = scaled.records.of_people(5000, np.random.default_rng(1))
-    assert np.median(drawn) == pytest.approx(np.median(people.records_each), rel=0.5)
-    plain = Known.of(publish(kept, 1, noise="seeded:1"))
-    assert plain is not None
-    assert (plain.counted, plain.people) == (Counted("records", 8), None)
-    assert Known.of(release_of(city_matrix())) is None
+    kept = kept_of(people, 8)
+    scaled = publish(kept, 1, noise="seeded:1", bought=(bought,))
+    made = plan_of(Recipe(source=None, epsilon=2), Assumed(like=scaled))
+    assert made.prepared.reading.max_records == 8
+    assert made.prepared.recipe.most_records == 2**20
+    assert str(made.prepared.quote.prices["activity"]) == "0.2"
+    crowd = made.stand_in.crowd
+    assert crowd is not None
+    assert crowd.records == RecordsByActivity(bought)
+    assert crowd.people == pytest.approx(5000, rel=0.05)
+    drawn = crowd.records.of_people(5000, np.random.default_rng(1))
+    assert np.median(drawn) == pytest.approx(np.median(people.each), rel=0.5)
+    plain = publish(kept, 1, noise="seeded:1")
+    with pytest.raises(InputError, match="say roughly how many"):
+        plan_of(Recipe(source=None, epsilon=2), Assumed(like=plain))
+    told = Assumed(like=plain, people=5000, records_per_person=QUANTILES)
+    made = plan_of(Recipe(source=None, epsilon=2), told)
+    assert (made.protection.max_records, dict(made.prepared.quote.prices)) == (8, {})
+    made = plan_of(Recipe(source=None, epsilon=2), Assumed(like=release_of(city_matrix())))
+    assert (made.stand_in.crowd, made.protection) == (None, Protection())
 
 
 def test_a_forecast_of_people_comes_near_the_truth() -> None:
     """From a release of one population, the error of releases of another one of the same kind."""
-    real = some_people(20_000)
-    truth = simulate(Simulation(real, Spec.of("htf"), Epsilon.of(1), 2, BENCH, Counted()))
-    shared = publish(real.shared(Counted().protection(1)), 1, noise="seeded:1")
-    places = PastRelease("past", shared, 200_000, of_leaves=True)
-    past = Population("past", places, 20_000, RecordsEach.alike(10))
-    forecast = simulate(Simulation(past, Spec.of("htf"), Epsilon.of(1), 2, BENCH, Counted()))
+    real = plan(CITY, "1", crowd=Crowd(20_000, QUANTILES), user="who")
+    truth = simulate(real)
+    past = publish(shared(real.stand_in.draw(0)), 1, noise="seeded:1")
+    known = Assumed(like=past, records_per_person=RecordsEach.alike(10))
+    made = plan_of(Recipe(source=None, epsilon=1), known, 2)
+    forecast = simulate(replace(made, kinds=real.kinds, queries=real.queries))
     for there, here in zip(truth.main.areas, forecast.main.areas, strict=True):
         assert here.error == pytest.approx(there.error, rel=0.5)
 
 
 def test_wrong_counts_of_people() -> None:
-    with pytest.raises(InputError, match="the activity must be measured"):
-        Counted("records")
-    with pytest.raises(InputError, match="stand_in"):
-        Simulation(SMALL, Spec.of("htf"), Epsilon.of(1), 1, BENCH, Counted())
     with pytest.raises(InputError, match="fewer people or records"):
-        _ = some_people(1_000_000, RecordsEach.alike(100)).records_each
+        some_people(1_000_000, RecordsEach.alike(100))

@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from htf import Domain, Epsilon, FrequencyMatrix, InputError, publish
+from htf import Domain, Epsilon, FrequencyMatrix, InputError, Recipe, publish
 from htf.forecasts import search as searching
+from htf.forecasts.assumed import Assumed
 from htf.forecasts.datasets import City
+from htf.forecasts.made_up import MadeUp
+from htf.forecasts.plan import plan_of
+from htf.forecasts.questions import AroundRecords, InZones
 from htf.forecasts.search import LEAST, MOST, Found, find_epsilon, round_up
 from htf.forecasts.simulation import Simulation
-from htf.forecasts.specs import Spec
-from htf.forecasts.targets import Errors, InZones, Squares, Target, ask_once
+from htf.forecasts.targets import Errors, Target, ask_once
 from htf.frame.areas import cell_metres
 
 SWISS = Domain.from_bounds(2_600_000, 1_200_000, 2_610_240, 1_205_120, cells=1024, crs="EPSG:2056")
 TORONTO = Domain.from_bounds(-79.65, 43.57, -79.11, 43.87, cells=1024)
-PLAN = Simulation(City("city", 1000, 32), Spec.of("htf"), Epsilon.of(1), 1)
+
+
+def plan(points: int = 1000, runs: int = 3, **given: Any) -> Simulation:
+    usual = {"source": None, "epsilon": 1, "cells": 32} | given
+    return plan_of(Recipe(**usual), Assumed(points_about=points), runs)
+
+
+def sides(text: str, domain: Domain) -> Any:
+    kind = Target.read(text).kind(plan(domain=domain, cells=None))
+    return kind.sides  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -34,6 +48,11 @@ PLAN = Simulation(City("city", 1000, 32), Spec.of("htf"), Epsilon.of(1), 1)
         ("3 split person-weeks in zones", Target(3, False, counted="split person-weeks")),
         ("1 % in squares of 1 % of the map", Target(0.01, True, 1, "%")),
         ("10 percent in zones", Target(0.1, True)),
+        ("10 % in zones of My Wards.gpkg", Target(0.1, True, layer=Path("My Wards.gpkg"))),
+        ("10 % by District", Target(0.1, True, by="District")),
+        ("9 records by zone,hour", Target(9, False, counted="records", by="zone,hour")),
+        ("9 riders in zones", Target(9, False, counted="sum of riders")),
+        ("5 % in trips between squares of 2 km", Target(0.05, True, 2000, "m", trips=True)),
     ],
 )
 def test_reads_targets_leniently(text: str, target: Target) -> None:
@@ -61,17 +80,17 @@ def test_cells_have_sizes_on_the_ground() -> None:
 
 
 def test_squares_are_as_wide_as_asked() -> None:
-    assert Squares.of(Target.read("5 % in squares of 1 km"), SWISS).sides == pytest.approx(
-        (100, 200)
-    )
-    assert Squares.of(Target.read("5 % in squares of 1 % of the map"), SWISS).sides == (
+    assert sides("5 % in squares of 1 km", SWISS) == pytest.approx((100, 200))
+    assert sides("5 % in squares of 1 % of the map", SWISS) == (
         102.4,
         102.4,
     )
-    records = FrequencyMatrix.from_cells(SWISS, np.full((2, 1), 500), np.array([9]))
-    drawn = Squares((20.5, 10.0)).draw(records, np.random.SeedSequence(1)).boxes
-    sides = drawn.high - drawn.low
-    assert sides.mean(axis=0) == pytest.approx([20.5, 10], abs=0.05)
+    records = MadeUp(SWISS, np.full((2, 1), 500), np.array([9]))
+    kind = AroundRecords("a", "a", "a", sides=(20.5, 10.0))
+    drawn = kind.draw(records, 4000, np.random.SeedSequence(1)).boxes
+    assert drawn is not None
+    wide = drawn.high - drawn.low
+    assert wide.mean(axis=0) == pytest.approx([20.5, 10], abs=0.05)
     assert ((drawn.low <= 500) & (drawn.high > 500)).all()
 
 
@@ -84,14 +103,14 @@ def test_squares_are_as_wide_as_asked() -> None:
 )
 def test_squares_fit_the_map(text: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        Squares.of(Target.read(text), SWISS)
+        sides(text, SWISS)
 
 
 def test_metres_need_a_reference_system() -> None:
     plain = Domain.from_bounds(0, 0, 1, 1, cells=4, crs=None)
     with pytest.raises(InputError, match="no reference system"):
-        Squares.of(Target.read("5 % in squares of 1 km"), plain)
-    assert Squares.of(Target.read("5 % in squares of 2 cells"), plain).sides == (2, 2)
+        sides("5 % in squares of 1 km", plain)
+    assert sides("5 % in squares of 2 cells", plain) == (2, 2)
 
 
 def test_zones_are_counted_by_their_cells() -> None:
@@ -103,7 +122,7 @@ def test_zones_are_counted_by_their_cells() -> None:
     zones = InZones.of(
         tuple(shapely.to_wkb([shapely.box(0, 0, 2, 4), shapely.box(2, 2, 4, 4)])), domain
     )
-    assert zones.count(matrix).tolist() == [12, 0]
+    assert zones.add(matrix).tolist() == [12, 0]
     release = publish(matrix, 900, noise="seeded:1")
     assert zones.answer(release) == pytest.approx([12, 0], abs=0.5)
     with pytest.raises(InputError, match="none of the zones"):
@@ -113,14 +132,13 @@ def test_zones_are_counted_by_their_cells() -> None:
 def look_for(monkeypatch: pytest.MonkeyPatch, text: str, scale: float, floor: float = 0) -> Found:
     """A search on a curve that is known: scale / epsilon ** 0.8 + floor, with some luck in each release."""
 
-    def ask(_plan: object, _places: object, epsilon: Epsilon, run: int) -> Errors:
+    def ask(_plan: object, _kind: object, epsilon: Epsilon, run: int) -> Errors:
         luck = 1 + 0.03 * math.sin(97 * run + 31 * float(epsilon))
         error = luck * scale / float(epsilon) ** 0.8 + floor
         return Errors(error, 100 * error, 100)
 
     monkeypatch.setattr(searching, "ask_once", ask)
-    monkeypatch.setattr(searching, "load_once", lambda _: None)
-    return find_epsilon(PLAN, Squares((2, 2)), Target.read(text))
+    return find_epsilon(plan(), Target.read(text))
 
 
 @pytest.mark.parametrize("scale", [0.0005, 0.01, 0.05, 0.3])
@@ -161,13 +179,13 @@ def test_epsilons_are_rounded_up(epsilon: float, rounded: str) -> None:
 
 def test_errors_are_those_of_simulated_releases() -> None:
     """More epsilon, smaller errors; and the same again."""
-    plan = Simulation(City("city", 20_000, 64), Spec.of("htf"), Epsilon.of(1), 1)
-    places = Squares((6, 6))
-    some, more = (ask_once(plan, places, Epsilon.of(e), 0) for e in ("0.2", "5"))
+    made = plan(20_000, cells=64)
+    kind = Target.read("5 % in squares of 6 cells").kind(made)
+    some, more = (ask_once(made, kind, Epsilon.of(e), 0) for e in ("0.2", "5"))
     assert 2 < some.relative / more.relative < 30
     assert some.count == more.count > 10
-    assert ask_once(plan, places, Epsilon.of("0.2"), 0) == some
-    assert ask_once(plan, places, Epsilon.of("0.2"), 1) != some
+    assert ask_once(made, kind, Epsilon.of("0.2"), 0) == some
+    assert ask_once(made, kind, Epsilon.of("0.2"), 1) != some
 
 
 def test_the_city_is_stretched_over_bounds() -> None:

@@ -119,7 +119,7 @@ def _goes_on(prepared: Prepared, asking: Asking) -> bool:
     if asking.dry_run:
         prepared.try_source()
     say_before(prepared.domain, quote, budget)
-    say_error(prepared.domain, quote, prepared.mechanism, asking.points)
+    say_error(prepared, asking.points)
     if asking.dry_run:
         say(
             f"This was a dry run: nothing was charged, and no release was made. {NOT_TRIED}",

@@ -19,6 +19,11 @@ def relative_error(
     return float(100 * np.mean(errors / np.maximum(exact_counts, least)))
 
 
+def typical(errors: FloatArray) -> float:
+    """The median; where half of the answers are exact, as counts of zones may be, the mean."""
+    return float(np.median(errors)) or float(np.mean(errors))
+
+
 def show_value(values: FloatArray) -> str:
     """Mean and standard deviation over the runs."""
     if len(values) == 0:
@@ -34,3 +39,9 @@ def show_number(value: float) -> str:
         return f"{value:g}"
     decimals = max(0, 1 - math.floor(math.log10(abs(value))))
     return f"{value:,.{min(decimals, 4)}f}"
+
+
+def rounded(value: float, figures: int = 2) -> str:
+    """Rounded to the few digits that a forecast can give."""
+    text = f"{value:.{figures}g}"
+    return text if abs(value) < 10 else f"{float(text):,.0f}"

@@ -20,7 +20,7 @@ shared bicycles. docs/measurements.md says how forecasts compare with real relea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from statistics import NormalDist
@@ -31,12 +31,12 @@ from htf.base import arguments, numerals
 from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
 from htf.estimation.activity import read_profiles
-from htf.forecasts.datasets import DataSet
-from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.forecasts.datasets import DataSet, zone_middles
+from htf.forecasts.made_up import SEED, ranks
+from htf.frame.domain import FloatArray, IntArray
 from htf.privacy.activity import Activity
-from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, Protection
+from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON
 
-SEED = 2021
 NEW_PLACES = 0.9  # the power of the number of records that tells the number of new places
 LEVELS = 9  # squares around a home: the map, and 8 halvings of its sides
 WHOLE_MAP = (
@@ -160,78 +160,24 @@ class RecordsByActivity:
 
 
 @dataclass(frozen=True)
-class Population(DataSet):
-    """People on the map of a stand-in. One draw is one population."""
+class Crowd:
+    """How many people are made up, and how many records they have."""
 
-    places: DataSet  # whose records tell where records are
     people: int
     records: RecordsEach | RecordsByActivity
-    draw: int = field(default=0)
 
     def __post_init__(self) -> None:
         arguments.whole(self.people, "the number of people", 1)
 
-    @property
-    def domain(self) -> Domain:
-        return self.places.domain
-
-    @property
-    def records_each(self) -> IntArray:
+    def each(self, draw: int) -> IntArray:
         """The number of records of each person, in rising order."""
-        each = self.records.of_people(self.people, np.random.default_rng([SEED, self.draw, 1]))
+        each = self.records.of_people(self.people, np.random.default_rng([SEED, draw, 1]))
         if each.sum() > MOST_RECORDS:
             raise InputError(
                 f"{self.people:,} people with {each.sum() / self.people:.3g} records each are {each.sum():,} records, "
                 f"and a forecast is for at most {MOST_RECORDS:,}: give fewer people or records"
             )
         return each
-
-    def load(self) -> FrequencyMatrix:
-        """All records."""
-        return self.matrix(np.ones(len(self.located.cell), dtype=np.int64))
-
-    @property
-    def located(self) -> Located:
-        return _locate(self)
-
-    def matrix(self, weights: IntArray, protection: Protection | None = None) -> FrequencyMatrix:
-        """The exact counts of records that weigh so much."""
-        located = self.located
-        totals = np.bincount(located.cell, weights, minlength=located.coordinates.shape[1])
-        some = totals > 0
-        coordinates = np.ascontiguousarray(located.coordinates[:, some], dtype=np.int32)
-        counts = totals[some].astype(np.int64)
-        return FrequencyMatrix(self.domain, coordinates, counts, protection or Protection())
-
-    def shared(self, protection: Protection) -> FrequencyMatrix:
-        """The shares of people, as htf.ingest.people hands them out."""
-        located, shares = self.located, protection.shares
-        place, number = located.ranks, located.each[located.person]
-        ends = [(2 * shares * at + number) // (2 * number) for at in (place, place + 1)]
-        return self.matrix(ends[1] - ends[0], protection)
-
-    def kept(self, protection: Protection, generator: np.random.Generator) -> FrequencyMatrix:
-        """At most K records of each person, chosen at random."""
-        located = self.located
-        order = np.lexsort((generator.random(len(located.cell)), located.person))
-        weights = np.zeros(len(order), dtype=np.int64)
-        weights[order] = located.ranks < protection.max_records
-        return self.matrix(weights, protection)
-
-
-@dataclass(frozen=True, eq=False)
-class Located:
-    """The records of a population by person, and by cell for each person."""
-
-    coordinates: IntArray  # of the cells of the stand-in, one row for each axis
-    each: IntArray  # records of each person
-    person: IntArray  # of each record, in rising order
-    cell: IntArray  # of each record: a column of the coordinates
-
-    @property
-    def ranks(self) -> IntArray:
-        """0, 1, … for the records of each person."""
-        return _ranks(self.each)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,9 +190,9 @@ class Places:
 
     @classmethod
     def of(cls, matrix: FrequencyMatrix) -> Places:
-        shape = np.array(matrix.domain.shape[:2])[:, None]
-        flat = matrix.exact_coordinates[:2].astype(np.int64)
-        keys = _interleave((flat * 2**DEPTH) // shape[: len(flat)])
+        if not matrix.exact_counts.any():
+            raise InputError("the stand-in holds no records: nothing can be forecast by it")
+        keys = _interleave(_along_squares(matrix))
         order = np.argsort(keys, kind="stable")
         ends = np.cumsum(matrix.exact_counts[order])
         return cls(matrix.exact_coordinates[:, order].astype(np.int64), keys[order], ends)
@@ -273,16 +219,13 @@ class Places:
 
 @lru_cache(maxsize=1)
 def _places(stand_in: DataSet) -> Places:
-    matrix = stand_in.load()
-    if not matrix.exact_counts.any():
-        raise InputError(f"{stand_in.name} holds no records: nothing can be forecast by it")
-    return Places.of(matrix)
+    return Places.of(stand_in.load())
 
 
-@lru_cache(maxsize=1)
-def _locate(population: Population) -> Located:
-    generator = np.random.default_rng([SEED, population.draw])
-    places, each = _places(population.places), population.records_each
+def locate(stand_in: DataSet, each: IntArray, draw: int) -> IntArray:
+    """Where the records of each person are: their cells on the map of the stand-in, one line for each axis."""
+    generator = np.random.default_rng([SEED, draw])
+    places = _places(stand_in)
     person = np.repeat(np.arange(len(each)), each)
     homes = places.draw(generator, len(each))
     homes = homes[np.argsort(_busyness(places.keys[homes], generator))]
@@ -291,15 +234,12 @@ def _locate(population: Population) -> Located:
     levels = _levels(len(fresh), generator)
     cell = np.empty(len(person), dtype=np.int64)
     cell[fresh] = places.draw_near(homes[person[fresh]], levels, generator)
-    cell = cell[first]
-    by_rows = np.ravel_multi_index(tuple(places.coordinates), population.domain.shape)
-    order = np.lexsort((by_rows[cell], person))  # the order of cells in which shares are handed out
-    return Located(places.coordinates, each, person, cell[order])
+    return places.coordinates[:, cell[first]]
 
 
 def visits(each: IntArray, generator: np.random.Generator) -> IntArray:
     """For each record, person by person: the record that was the first at its place."""
-    number, rank = int(each.sum()), _ranks(each)
+    number, rank = int(each.sum()), ranks(each)
     index = np.arange(number)
     new = NEW_PLACES * np.maximum(rank, 1.0) ** (NEW_PLACES - 1)
     back = (rank > 0) & (generator.random(number) >= new)
@@ -325,9 +265,17 @@ def _levels(number: int, generator: np.random.Generator) -> IntArray:
     return np.asarray(generator.choice(LEVELS, number, p=chances))
 
 
-def _ranks(each: IntArray) -> IntArray:
-    starts = np.cumsum(each) - each
-    return np.asarray(np.arange(int(each.sum())) - np.repeat(starts, each))
+def _along_squares(matrix: FrequencyMatrix) -> IntArray:
+    """Where each cell is, from 0 to 2**DEPTH along both axes of the ground. Zones are where their middles are."""
+    domain, cells = matrix.domain, matrix.exact_coordinates.astype(np.int64)
+    if not domain.outlined:
+        shape = np.array(domain.shape[:2])[:, None]
+        return np.asarray((cells[:2] * 2**DEPTH) // shape)
+    number = domain.outlined[0]
+    places = zone_middles(domain.axes[number])
+    low = places.min(axis=1, keepdims=True)
+    wide = np.maximum(np.ptp(places, axis=1, keepdims=True), 1e-300)
+    return np.asarray((places - low) / wide * (2**DEPTH - 1), dtype=np.int64)[:, cells[number]]
 
 
 def _interleave(rows: IntArray) -> IntArray:

@@ -18,18 +18,17 @@ import numpy as np
 
 from htf.base import arguments
 from htf.errors import HtfError, InputError
-from htf.forecasts.counting import ExactCounter
-from htf.forecasts.population import ASSUMED, Population, places_wanted
-from htf.forecasts.protecting import Known, release_people
+from htf.forecasts.assumed import Assumed
+from htf.forecasts.plan import like_release, simulation
+from htf.forecasts.simulation import Made, Simulation
 from htf.forecasts.specs import Spec
-from htf.forecasts.standins import PastRelease
-from htf.forecasts.trials import Bench, Trial, load_once, make_release
 from htf.forecasts.workloads import Boxes, snap_to_cells
 from htf.frame.areas import square_kilometres
 from htf.frame.crs import CRS84, parse_crs
 from htf.frame.domain import Domain, FloatArray
-from htf.privacy.protection import price_of_map
+from htf.privacy.protection import PERSON, RECORDS
 from htf.query.columns import place
+from htf.recipes.recipe import Recipe
 from htf.release.release import Release, check_release
 
 AREAS, SEED = 500, 1
@@ -39,7 +38,6 @@ RUNS, MANY_LEAVES = (
 )  # of a release with more leaves one is simulated, so that it takes seconds
 SIDES = (0.01, 0.03, 0.1, 0.3)  # of the side of the map, before they are rounded
 SHARES = (0.0001, 0.001, 0.01, 0.1)  # of a map whose ground is not known
-NOT_OF_SUMS = "sums of weights cannot be simulated"
 NOT_OF_KEPT = (
     "the release keeps some records of each person and does not tell how many people there are"
 )
@@ -47,6 +45,7 @@ WITHOUT_PRIOR = "Priors were left out of the simulation. With them, errors are m
 WITHOUT_ZONES = (
     "The map was simulated without the zones that it adds up to, and without their part of epsilon."
 )
+MADE_UP_WEIGHTS = "Weights were made up: how uneven they are is a guess, which no release tells."
 MADE_UP_PEOPLE = "People were made up: how close together the records of a person lie is a guess, which no release tells."
 
 
@@ -237,43 +236,38 @@ def _expected(release: Release, kind: _Kind) -> AreaErrors:
 
 
 def _simulate(release: Release, kinds: list[_Kind], runs: int) -> list[Simulated]:
-    found = [list(_run_once(release, kinds, run)) for run in range(runs)]
+    plan = _plan(release)
+    found = [list(_run_once(plan, kinds, run)) for run in range(runs)]
     return [Simulated(*np.array(rows).T) for rows in zip(*found, strict=True)]
 
 
+def _plan(release: Release) -> Simulation:
+    """Releases like this one, of records scattered as it counts them."""
+    unit = release.protection
+    if unit.unit == PERSON and unit.count == RECORDS and release.activity is None:
+        raise InputError(NOT_OF_KEPT)
+    epsilon = release.epsilon if release.zones is None else release.epsilon - release.zones.epsilon
+    recipe = Recipe(
+        source=(),
+        domain=release.domain,
+        epsilon=epsilon,
+        mechanism=Spec.of_release(release).make(),
+        **like_release(release),
+    )
+    return simulation(recipe.prepare(noise="seeded:1"), Assumed(like=release))
+
+
 def _run_once(
-    release: Release, kinds: list[_Kind], run: int
+    plan: Simulation, kinds: list[_Kind], run: int
 ) -> Iterator[tuple[float, float, float]]:
     """The median error, the error that one in twenty exceeds, and the share of intervals that hold, for each size."""
-    made, counter, each = _made(release, run)
+    made = Made.of(plan, plan.epsilon, run)
     for kind in kinds:
-        truth = counter.count(kind.boxes) * each
-        count, low, high = _answers(made, kind.boxes)
+        truth = made.truth.counter.count(kind.boxes) / plan.protection.shares
+        count, low, high = _answers(made.release, kind.boxes)
         error = np.abs(count - truth)
         held = (low <= truth) & (truth <= high)
         yield float(np.median(error)), float(np.quantile(error, 0.95)), float(held.mean())
-
-
-def _made(release: Release, run: int) -> tuple[Release, ExactCounter, float]:
-    """A simulated release, the exact counts of what was made up, and what each of these is worth."""
-    if release.protection.weight is not None:
-        raise InputError(NOT_OF_SUMS)
-    spec = Spec.of_release(release)
-    bench, known = Bench((), 0, SEED), Known.of(release)
-    if known is None:
-        stand_in = PastRelease("release", release)
-        epsilon = price_of_map(release.epsilon, *release.bought)
-        made = make_release(bench, Trial(stand_in, spec, str(epsilon), run))
-        return arguments.instance(made, Release, "made"), ExactCounter(load_once(stand_in)), 1.0
-    if known.people is None:
-        raise InputError(NOT_OF_KEPT)
-    wanted = places_wanted(known.people)
-    places = PastRelease("release", release, wanted, of_leaves=True)
-    people = Population("people", places, known.people, known.records or ASSUMED, draw=run)
-    told = release_people(bench, Trial(people, spec, str(release.epsilon), run), known.counted)
-    shares = told.measured.protection.shares
-    exact = told.measured if shares > 1 else people.load()
-    return told.release, ExactCounter(exact), 1 / shares
 
 
 def _notes(release: Release) -> Iterator[str]:
@@ -281,5 +275,7 @@ def _notes(release: Release) -> Iterator[str]:
         yield WITHOUT_PRIOR
     if release.zones is not None:
         yield WITHOUT_ZONES
-    if Known.of(release) is not None:
+    if release.protection.unit == PERSON:
         yield MADE_UP_PEOPLE
+    if release.protection.weight is not None:
+        yield MADE_UP_WEIGHTS

@@ -12,15 +12,17 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
+from typing import Any
 
 import numpy as np
 
 from htf.base import arguments
+from htf.forecasts.questions import Kind
 from htf.forecasts.simulation import Simulation
-from htf.forecasts.targets import Errors, Places, Target, ask_once
-from htf.forecasts.trials import load_once
+from htf.forecasts.targets import Errors, Target, ask_once
 from htf.frame.domain import FloatArray
 from htf.privacy.epsilon import Epsilon
+from htf.privacy.meaning import Meaning
 
 FIRST = (0.2, 2.0)  # the first two epsilons
 LEAST, MOST = 0.001, 20.0  # those that are tried at all
@@ -50,6 +52,7 @@ class Tried:
 class Found:
     """The epsilon that reaches the target, and what was tried to find it."""
 
+    plan: Simulation
     target: Target
     epsilon: Epsilon | None  # None if even the largest does not reach it
     tried: tuple[Tried, ...]
@@ -68,15 +71,35 @@ class Found:
         """The typical true count."""
         return float(np.mean([one.errors.count for one in self.tried]))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Describe what was found with plain values, for JSON."""
+        meaning = None
+        if self.epsilon is not None:
+            meaning = Meaning(self.epsilon, self.plan.protection).to_dict()
+        return {
+            **self.plan.to_dict(),
+            "target": {
+                "text": self.target.told(self.plan.protection.quantity),
+                "limit": self.target.limit,
+                "relative": self.target.is_relative,
+            },
+            "epsilon": None if self.epsilon is None else str(self.epsilon),
+            "meaning": meaning,
+            "typical_count": self.count,
+            "curve": [
+                {"epsilon": str(epsilon), "typical_error": error, "releases": number}
+                for epsilon, error, number in self.curve
+            ],
+        }
 
-def find_epsilon(
-    plan: Simulation, places: Places, target: Target, runs: int = RUNS, tell: Tell | None = None
-) -> Found:
+
+def find_epsilon(plan: Simulation, target: Target, tell: Tell | None = None) -> Found:
     """Simulate releases until the least epsilon that reaches the target is known."""
     arguments.instance(plan, Simulation, "plan")
     tell = tell or (lambda _: None)
+    target.check_counted(plan.protection.quantity)
     tell("preparing the stand-in")
-    search = _Search(plan, places, target, tell)
+    search = _Search(plan, target.kind(plan), target, tell)
     search.try_all([(epsilon, 0) for epsilon in FIRST])
     guess = search.guess()
     for number in range(MOST_GUESSES):
@@ -87,17 +110,17 @@ def find_epsilon(
             break
         guess = better
     if search.misses(guess):
-        return Found(target, None, tuple(search.tried))
-    search.try_all([(search.guess(), run) for run in range(1, runs)])
+        return Found(plan, target, None, tuple(search.tried))
+    search.try_all([(search.guess(), run) for run in range(1, plan.runs)])
     least = search.guess()
-    return Found(target, round_up(least), tuple(search.tried), is_least=least <= LEAST)
+    return Found(plan, target, round_up(least), tuple(search.tried), is_least=least <= LEAST)
 
 
 class _Search:
     """What was tried so far."""
 
-    def __init__(self, plan: Simulation, places: Places, target: Target, tell: Tell) -> None:
-        self.plan, self.places, self.target, self.tell = plan, places, target, tell
+    def __init__(self, plan: Simulation, kind: Kind, target: Target, tell: Tell) -> None:
+        self.plan, self.kind, self.target, self.tell = plan, kind, target, tell
         self.tried: list[Tried] = []
 
     def try_all(self, wanted: Sequence[tuple[float, int]]) -> None:
@@ -108,16 +131,16 @@ class _Search:
         if not jobs:
             return
         self.tell(f"releasing at epsilon {' and '.join(dict.fromkeys(str(e) for e, _ in jobs))}")
-        if self.plan.counted is not None or len(jobs) == 1:
+        if self.plan.stand_in.crowd is not None or len(jobs) == 1:
             self.tried += map(self._try, jobs)
             return
-        load_once(self.plan.stand_in)  # before both threads want it
+        self.plan.stand_in.draw(0)  # before both threads want it
         with ThreadPoolExecutor(THREADS) as pool:
             self.tried += pool.map(self._try, jobs)
 
     def _try(self, job: tuple[Epsilon, int]) -> Tried:
         epsilon, run = job
-        return Tried(epsilon, run, ask_once(self.plan, self.places, epsilon, run))
+        return Tried(epsilon, run, ask_once(self.plan, self.kind, epsilon, run))
 
     def guess(self) -> float:
         """Where the curve meets the target."""

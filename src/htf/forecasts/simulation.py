@@ -1,56 +1,62 @@
-"""Forecasts the error of a release before any budget is spent, by simulation on stand-in data.
+"""Forecasts the error of a release before any budget is spent, by simulation on made-up records.
 
-The mechanism runs on the stand-in with seeded noise, and answers the queries of the bench. It never runs on
-the data to be released: a budget or a grid chosen by them would reveal something about them that no guarantee
-covers.
+The recipe takes the very steps of `htf release` (htf.recipes.make), with seeded noise, and answers are compared with the
+made-up records. It never reads the data to be released: a budget or a grid chosen by them would reveal something about
+them that no guarantee covers.
 
-Where people are protected, the stand-in is a population, a new one in each run. Answers are compared with all records
-or people. The error then has two parts: what is lost and scaled before any noise is drawn, and the rest.
+Where people are protected, each run has other people. Answers are compared with all records or people. The error then
+has two parts: what is lost and scaled before any noise is drawn, and the rest.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from htf.base import arguments
+from htf.curator.contributions import RecordsPerPerson, measure_activity
 from htf.errors import BudgetError
-from htf.estimation.worth import worth_of
-from htf.forecasts.accuracy import SMOOTHING, relative_error
-from htf.forecasts.counting import ExactCounter, answer_boxes
-from htf.forecasts.datasets import DataSet
-from htf.forecasts.population import Population
-from htf.forecasts.protecting import Counted, release_people
-from htf.forecasts.specs import Spec
-from htf.forecasts.trials import Bench, Trial, answer_all, draw_questions, load_once, make_release
-from htf.forecasts.workloads import Boxes, Workload, read_workload
+from htf.estimation.worth import scale_to_all, worth_of
+from htf.forecasts.accuracy import SMOOTHING, relative_error, rounded, typical
+from htf.forecasts.questions import Asked, Exact, Kind, shares_of
+from htf.forecasts.stand_in import StandIn
+from htf.forecasts.workloads import derive_seeds
 from htf.frame.crs import CRS84
-from htf.frame.domain import KM_PER_DEGREE, Domain, FloatArray, IntArray
+from htf.frame.domain import KM_PER_DEGREE, Domain, FloatArray
 from htf.privacy.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
-from htf.privacy.protection import OF_RECORDS, RECORDS, Protection
+from htf.privacy.meaning import Meaning
+from htf.privacy.protection import PERSON, RECORDS, Protection
+from htf.recipes.make import Prepared
+from htf.release.release import Release
 
-WORKLOADS = ("data-0.01%", "data-0.1%", "data-1%", "data-5%", "2%", "6%", "10%", "random")
 QUERIES = 1000
+RUNS_USUAL = 5
 SEED = 1
+SCALINGS = 8  # draws of the activity of people per simulated map
 MOST_RUNS_BESIDE = 3  # of half and double the budget, which only the comparison needs
 
-Tell = Callable[[int, int, str], None]  # trials done, trials in all, what comes next
+CAVEAT = (
+    "This was a simulation: it spent no budget and kept nothing. The error of the real release depends on the "
+    "real data and will differ."
+)
+
+Tell = Callable[[int, int, str], None]  # releases done, releases in all, what comes next
 
 
 @dataclass(frozen=True, eq=False)
 class Area:
     """One kind of area: its typical count, and how far answers are off, run by run."""
 
-    workload: Workload
-    share: float  # of the map; this and the next two are medians over all boxes
+    kind: Kind
+    share: float | None  # of the map; this and the next two are medians over all boxes
     km: tuple[float, float] | None  # width and height, where the map is one of the earth
-    count: float  # records that are truly there
-    errors: FloatArray  # median of |answer - truth|, in records
+    count: float  # what is truly there
+    errors: FloatArray  # median of |answer - truth|
     large_errors: FloatArray  # which one box in twenty exceeds
     relative_errors: FloatArray  # mean of |answer - truth| / max(truth, 20), in per cent
     biases: FloatArray | None = (
@@ -60,10 +66,7 @@ class Area:
 
     @property
     def name(self) -> str:
-        if self.workload.share is None:
-            return "any rectangle"
-        where = "at records" if self.workload.at_records else "anywhere"
-        return f"{100 * self.workload.share:g} % squares {where}"
+        return self.kind.name
 
     @property
     def error(self) -> float:
@@ -73,18 +76,34 @@ class Area:
     def large_error(self) -> float:
         return float(self.large_errors.mean())
 
+    def told(self, quantity: str) -> str:
+        """One sentence for readers who skip the table."""
+        ratio = f" ({100 * self.error / self.count:.2g} %)" if self.count >= 1 else ""
+        where = "" if self.kind.at_records else ", anywhere"
+        place = f"{self.kind.place[0].upper()}{self.kind.place[1:]}{where}{self._size}"
+        return (
+            f"{place}: off by about {rounded(self.error)} of {rounded(self.count, 3)} {quantity}{ratio}; one in twenty by "
+            f"more than {rounded(self.large_error)}."
+        )
+
+    @property
+    def _size(self) -> str:
+        if self.km is None:
+            return ""
+        if min(self.km) < 1:
+            return f" ({' x '.join(rounded(1000 * side) for side in self.km)} m)"
+        return f" ({' x '.join(f'{side:.2g}' for side in self.km)} km)"
+
     def to_dict(self) -> dict[str, Any]:
-        parts = (
-            {}
-            if self.biases is None or self.noises is None
-            else {
+        parts = {}
+        if self.biases is not None and self.noises is not None:
+            parts = {
                 "median_bias": _with_spread(self.biases),
                 "median_noise": _with_spread(self.noises),
             }
-        )
         return {
             "area": self.name,
-            "workload": self.workload.text,
+            "workload": self.kind.text,
             "share_of_map": self.share,
             "km": None if self.km is None else list(self.km),
             "typical_count": self.count,
@@ -119,17 +138,52 @@ class Outlook:
 class Forecast:
     """The outlook at the chosen budget, and at half and double that budget if those exist."""
 
-    records: int  # of the stand-in
+    plan: Simulation
     main: Outlook
     beside: tuple[Outlook, ...]
-    people: int | None = None  # of the stand-in, where people are protected
-    quantity: str = RECORDS  # what is counted
-    counted: str = RECORDS  # the same with its bound
+
+    @property
+    def people(self) -> int | None:
+        """How many people stand in; None where single records are protected."""
+        crowd = self.plan.stand_in.crowd
+        return None if crowd is None else crowd.people
+
+    @property
+    def quantity(self) -> str:
+        """What is counted."""
+        return self.plan.protection.quantity
+
+    @property
+    def counted(self) -> str:
+        """The same with its bound. Where the number of records to keep was found with noise, runs may differ."""
+        unit, kept = self.plan.protection, self.main.kept
+        if unit.unit != PERSON or unit.quantity != RECORDS or not kept:
+            return unit.told
+        told = replace(unit, max_records=max(kept)).told
+        if min(kept) < max(kept):
+            told = told.replace("at most", f"at most {min(kept):,} to", 1)
+        return told + (", scaled" if "activity" in self.plan.prepared.quote.prices else "")
 
     @property
     def outlooks(self) -> list[Outlook]:
         """By budget."""
         return sorted([self.main, *self.beside], key=lambda outlook: outlook.epsilon)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the forecast with plain values, for JSON."""
+        return {
+            **self.plan.to_dict(),
+            "counted": self.counted,
+            "epsilon": str(self.plan.epsilon),
+            "meaning": Meaning(self.plan.epsilon, self.plan.protection).to_dict(),
+            "runs": self.plan.runs,
+            "areas_asked_in_each_run": self.plan.queries,
+            "summary": [area.told(self.quantity) for area in self.main.areas],
+            "outlooks": [
+                {**one.to_dict(), "error_compared": self.change(one) if one.areas else None}
+                for one in self.outlooks
+            ],
+        }
 
     def change(self, other: Outlook) -> float:
         """How many times as large the typical error is at another budget: the geometric mean over
@@ -142,35 +196,39 @@ class Forecast:
         return math.exp(float(np.mean(np.log(ratios)))) if ratios else 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Simulation:
-    """The plan of a simulation."""
+    """The plan of a simulation: the release, what stands in for its records, and what it is asked."""
 
-    stand_in: DataSet
-    spec: Spec
-    epsilon: Epsilon
-    runs: int
-    bench: Bench = field(
-        default_factory=lambda: Bench(tuple(map(read_workload, WORKLOADS)), QUERIES, SEED)
-    )
-    counted: Counted | None = (
-        None  # of the people of a Population; None: records are counted and protected
-    )
+    prepared: Prepared
+    stand_in: StandIn
+    kinds: tuple[Kind, ...]
+    runs: int = 1
+    queries: int = QUERIES
+    seed: int = SEED
 
     def __post_init__(self) -> None:
-        arguments.instance(self.stand_in, DataSet, "stand_in")  # type: ignore[type-abstract]
-        arguments.instance(self.spec, Spec, "spec", "make one with Spec.of(mechanism)")
-        object.__setattr__(self, "epsilon", Epsilon.of(self.epsilon))
+        remedy = "it is that of a recipe: recipe.prepare()"
+        arguments.instance(self.prepared, Prepared, "prepared", remedy)
+        arguments.instance(self.stand_in, StandIn, "stand_in")
         object.__setattr__(self, "runs", arguments.whole(self.runs, "runs", 1))
-        arguments.instance(self.bench, Bench, "bench")
-        if self.counted is not None:
-            arguments.instance(self.counted, Counted, "counted")
-            arguments.instance(self.stand_in, Population, "stand_in", "only these have people")
+
+    @property
+    def epsilon(self) -> Epsilon:
+        return self.prepared.quote.epsilon
 
     @property
     def protection(self) -> Protection:
         """What epsilon protects. How many records are kept may be found later."""
-        return OF_RECORDS if self.counted is None else self.counted.protection(1)
+        return self.prepared.quote.unit
+
+    @property
+    def label(self) -> str:
+        """The mechanism, with those of its parameters that differ from their defaults."""
+        mechanism = self.prepared.mechanism
+        usual = {one["name"]: one["default"] for one in mechanism.describe()["parameters"]}
+        set_to = {n: v for n, v in mechanism.parameters().items() if v != usual[n]}
+        return ":".join([mechanism.name, *(f"{name}={value}" for name, value in set_to.items())])
 
     @property
     def budgets(self) -> dict[Epsilon, int]:
@@ -182,6 +240,93 @@ class Simulation:
         beside_it = {epsilon: beside for epsilon in others if 1 <= epsilon.units <= most}
         return {self.epsilon: self.runs, **beside_it}
 
+    @property
+    def records(self) -> int:
+        """How many records stand in, in the first run."""
+        return self.stand_in.draw(0).records
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe what is simulated with plain values, for JSON."""
+        crowd, made_by = self.stand_in.crowd, self.prepared.mechanism
+        people = {} if crowd is None else {"people": crowd.people}
+        of = {"kind": self.stand_in.kind, "name": self.stand_in.name, "records": self.records}
+        return {
+            "simulation": True,
+            "budget_spent": 0,
+            "caveat": CAVEAT,
+            "notes": list(self.stand_in.notes),
+            "stand_in": {**of, **people},
+            "grid": list(self.prepared.domain.shape),
+            "mechanism": made_by.name,
+            "parameters": made_by.parameters(),
+        }
+
+    def noise(self, epsilon: Epsilon, run: int, purpose: str = "noise") -> str:
+        """The name of a source of noise that is the same whenever the release is made."""
+        words = (self.stand_in.name, self.label, str(epsilon), run)
+        state = derive_seeds(self.seed, purpose, *words).generate_state(2, np.uint64)
+        return f"seeded:{int(state[0]) << 64 | int(state[1])}"
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A simulated release, and the exact counts that it measured.
+
+    Where counts are scaled by the activity of people, all of them share one error, that of the total. It is drawn once
+    per release, so a few releases say little about it. Other draws of the activity are cheap. `scalings` says by how
+    much each of them would multiply the published counts; the first is that of the release, 1.
+    """
+
+    release: Release
+    truth: Exact
+    measured: Exact
+    scalings: tuple[float, ...] = (1.0,)
+
+    @classmethod
+    def of(cls, plan: Simulation, epsilon: Epsilon, run: int) -> Made:
+        """Take the steps of `htf release`."""
+        made_up = plan.stand_in.draw(run)
+        release = plan.prepared.simulate(made_up, epsilon, plan.noise(epsilon, run))
+        unit = release.protection
+        truth = Exact(made_up, made_up.whole(unit), unit)
+        measured = Exact(made_up, made_up.counted(unit), unit)
+        return cls(release, truth, measured, tuple(_scalings(plan, release, epsilon, run)))
+
+    def ask(self, asked: Asked) -> Iterator[Compared]:
+        """The truth beside the answers, for each scaling."""
+        shares = self.release.protection.shares if asked.scaled else 1
+        truth, answer = asked.count(self.truth) / shares, asked.answer(self.release)
+        if not asked.scaled:
+            yield from [Compared(truth, answer, truth)] * len(self.scalings)
+            return
+        exact = asked.count(self.measured) * worth_of(self.release).each
+        for times in self.scalings:
+            yield Compared(truth, answer * times, exact * times)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compared:
+    """The answers to one kind of question in one run."""
+
+    truth: FloatArray
+    answer: FloatArray
+    measured: FloatArray  # exact counts of what was measured, scaled as the answers
+
+
+def _scalings(plan: Simulation, release: Release, epsilon: Epsilon, run: int) -> Iterator[float]:
+    yield 1.0
+    activity = release.activity
+    if activity is None:
+        return
+    kept = release.estimates / release.factor
+    people = plan.stand_in.draw(run).each
+    assert people is not None
+    each = RecordsPerPerson.from_records(people, activity.ends[-1])
+    for number in range(1, SCALINGS):
+        noise = plan.noise(epsilon, run, f"activity {number}")
+        again = measure_activity(each, activity.epsilon, noise=noise, per=activity.per)
+        yield scale_to_all(kept, release.scales, release.protection, again) / release.factor
+
 
 def simulate(plan: Simulation, tell: Tell | None = None) -> Forecast:
     """Make the releases, ask them, and keep none."""
@@ -190,140 +335,85 @@ def simulate(plan: Simulation, tell: Tell | None = None) -> Forecast:
     tell = tell or (lambda *_: None)
     total = sum(plan.budgets.values())
     tell(0, total, "preparing the stand-in")
-    records = records_of(plan)
+    plan.stand_in.draw(0)
     done, outlooks = 0, []
     for epsilon, runs in plan.budgets.items():
         label = f"releasing at epsilon {epsilon}"
         outlooks.append(look(plan, epsilon, runs, lambda run: tell(done + run, total, label)))  # noqa: B023
         done += runs
-    found = Forecast(records, outlooks[0], tuple(outlooks[1:]))
-    if plan.counted is None:
-        return found
-    people = arguments.instance(plan.stand_in, Population, "stand_in").people
-    told = plan.counted.told(found.main.kept)
-    return replace(found, people=people, quantity=plan.counted.quantity, counted=told)
-
-
-def records_of(plan: Simulation) -> int:
-    """How many records the stand-in has, in the first run."""
-    return int(load_once(stand_in_of(plan, 0)).exact_counts.sum())
+    return Forecast(plan, outlooks[0], tuple(outlooks[1:]))
 
 
 def look(
     plan: Simulation, epsilon: Epsilon, runs: int, tell: Callable[[int], None] = lambda _: None
 ) -> Outlook:
     """The result at one budget. `tell` hears the number of each run before it starts."""
-    found: list[_Run] = []
-    failure = ""
+    found: list[list[list[Compared]]] = []  # by run, kind and scaling
+    asked, kept, failure = [], [], ""
     for run in range(runs):
         tell(run)
         try:
-            found += _run_once(plan, epsilon, run)
+            made = Made.of(plan, epsilon, run)
         except BudgetError as error:
             if epsilon == plan.epsilon:
                 raise
             failure = str(error)
-    areas = _put_together(plan, [one.asked for one in found])
-    kept = tuple(one.kept for one in found if one.kept is not None)
-    return Outlook(epsilon, runs, areas, failure, kept)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
-    """One workload of one run."""
-
-    boxes: Boxes
-    exact_counts: IntArray | FloatArray
-    answers: FloatArray
-    measured: FloatArray | None = None  # exact counts of what was measured, scaled as the answers
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Run:
-    """The workloads of one release, and how many records it kept per person."""
-
-    asked: list[_Asked]
-    kept: int | None = None
-
-
-def _run_once(plan: Simulation, epsilon: Epsilon, run: int) -> list[_Run]:
-    """One release; or several that share a map, where counts are scaled by a total that is drawn anew."""
-    stand_in = stand_in_of(plan, run)
-    trial = Trial(stand_in, plan.spec, str(epsilon), run)
-    asked = draw_questions(plan.bench, stand_in, run)
-    boxes = [drawn for drawn, _ in asked]
-    if plan.counted is None:
-        release = make_release(plan.bench, trial)
-        answers = answer_all(partial(answer_boxes, release), boxes)
-        return [
-            _Run(
-                [_Asked(*question, answer) for question, answer in zip(asked, answers, strict=True)]
-            )
-        ]
-    made = release_people(plan.bench, trial, plan.counted)
-    counter, shares = ExactCounter(made.measured), made.measured.protection.shares
-    each, kept = worth_of(made.release).each, made.measured.protection.max_records
-    answers = answer_all(partial(answer_boxes, made.release), boxes)
-    found = [_Run([], None if number else kept) for number in range(len(made.scalings))]
-    for (drawn, records), answer in zip(asked, answers, strict=True):
-        exact = counter.count(drawn)
-        truth = records if shares == 1 else exact / shares
-        for times, one in zip(made.scalings, found, strict=True):
-            measured = np.asarray(exact * (each * times), dtype=np.float64)
-            one.asked.append(_Asked(drawn, truth, answer * times, measured))
-    return found
-
-
-def stand_in_of(plan: Simulation, run: int) -> DataSet:
-    """Another population in each run, because the error depends on a few people with many records."""
-    if plan.counted is None:
-        return plan.stand_in
-    return replace(arguments.instance(plan.stand_in, Population, "stand_in"), draw=run)
-
-
-def _put_together(plan: Simulation, runs: Sequence[Sequence[_Asked]]) -> tuple[Area, ...]:
-    if not runs:
-        return ()
-    by_workload = zip(plan.bench.workloads, zip(*runs, strict=True), strict=True)
-    return tuple(_area(workload, plan.stand_in.domain, asked) for workload, asked in by_workload)
-
-
-def _area(workload: Workload, domain: Domain, runs: Sequence[_Asked]) -> Area:
-    sides = np.median(np.concatenate([run.boxes.high - run.boxes.low for run in runs]), axis=0)
-    areas = np.concatenate([_shares(run.boxes, domain) for run in runs])
-    errors = [np.abs(run.answers - run.exact_counts) for run in runs]
-    parts = [
-        [
-            np.median(np.abs(one - other))
-            for one, other in ((run.measured, run.exact_counts), (run.answers, run.measured))
-        ]
-        for run in runs
-        if run.measured is not None
+            continue
+        asked.append(questions(plan, run))
+        found.append([list(made.ask(one)) for one in asked[-1]])
+        if plan.stand_in.crowd is not None:
+            kept.append(made.release.protection.max_records)
+    areas = [
+        _area(kind, plan, [one[number] for one in asked], [one[number] for one in found])
+        for number, kind in enumerate(plan.kinds)
+        if found
     ]
-    biases, noises = np.array(parts).T if parts else (None, None)
+    return Outlook(epsilon, runs, tuple(areas), failure, tuple(kept))
+
+
+@lru_cache(maxsize=2)  # two runs, since those of a search do not end together
+def questions(plan: Simulation, run: int) -> list[Asked]:
+    """What the release of a run is asked; the same for every epsilon."""
+    made_up = plan.stand_in.draw(run)
+    return [
+        kind.draw(made_up, plan.queries, derive_seeds(plan.seed, "queries", kind.text, run))
+        for kind in plan.kinds
+    ]
+
+
+def _area(
+    kind: Kind, plan: Simulation, asked: Sequence[Asked], runs: Sequence[Sequence[Compared]]
+) -> Area:
+    domain, flat = plan.prepared.domain, [one for run in runs for one in run]
+    share = km = None
+    boxes = [one.boxes for one in asked if one.boxes is not None]
+    if boxes:
+        share = float(np.median(np.concatenate([shares_of(one, domain) for one in boxes])))
+        sides = np.median(np.concatenate([one.high - one.low for one in boxes]), axis=0)
+        km = _kilometres(sides, domain)
+    errors = [np.abs(one.answer - one.truth) for one in flat]
+    biases = noises = None
+    if plan.stand_in.crowd is not None:
+        biases = np.array([np.median(np.abs(one.measured - one.truth)) for one in flat])
+        noises = np.array([typical(np.abs(one.answer - one.measured)) for one in flat])
     return Area(
-        workload,
-        float(np.median(areas)),
-        _kilometres(sides, domain),
-        float(np.median(np.concatenate([run.exact_counts for run in runs]))),
-        np.array([np.median(error) for error in errors]),
+        kind,
+        share,
+        km,
+        float(np.median(np.concatenate([one.truth for one in flat]))),
+        np.array([typical(error) for error in errors]),
         np.array([np.quantile(error, 0.95) for error in errors]),
-        np.array([relative_error(run.exact_counts, run.answers) for run in runs]),
+        np.array([relative_error(one.truth, one.answer) for one in flat]),
         biases,
         noises,
     )
 
 
-def _shares(boxes: Boxes, domain: Domain) -> FloatArray:
-    sides = (boxes.high - boxes.low) / np.array(domain.shape)
-    return np.asarray(np.prod(sides, axis=1))
-
-
 def _kilometres(sides: FloatArray, domain: Domain) -> tuple[float, float] | None:
     """Of a box in the middle of the map."""
-    if domain.crs != CRS84 or domain.dimensions != 2:
+    if domain.crs != CRS84 or not domain.has_map:
         return None
-    x, y = domain.axes
+    x, y = domain.axes[:2]
     east = KM_PER_DEGREE * math.cos(math.radians((y.low + y.high) / 2))
     return float(sides[0] * x.cell_width * east), float(sides[1] * y.cell_width * KM_PER_DEGREE)
 

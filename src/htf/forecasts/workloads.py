@@ -18,6 +18,7 @@ dataspace". How sizes are drawn and what happens at the edge are our reading.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 
@@ -67,6 +68,12 @@ class Workload:
         else:
             sides = np.broadcast_to(self.share ** (1 / len(shape)) * shape, centres.shape)
         return snap_to_cells(centres - sides / 2, centres + sides / 2, matrix.domain)
+
+
+def derive_seeds(seed: int, *words: object) -> np.random.SeedSequence:
+    """Separate seeds for whatever the words name."""
+    digest = hashlib.sha256("\x1f".join(map(str, words)).encode()).digest()
+    return np.random.SeedSequence(seed, spawn_key=np.frombuffer(digest, dtype=np.uint32).tolist())
 
 
 def read_workload(text: str) -> Workload:

@@ -51,11 +51,19 @@ class Reader(Protocol):
     """What counts the records of a source exactly: the functions of htf.ingest.points, or made-up records."""
 
     def read_matrix(
-        self, source: Any, domain: Domain, reading: Reading, *, progress: Any, tell: Any
+        self, source: Any, domain: Domain, reading: Reading, /, *, progress: Any, tell: Any
     ) -> FrequencyMatrix: ...
 
     def read_records_per_person(
-        self, source: Any, domain: Domain, reading: Reading, most: int, *, progress: Any, tell: Any
+        self,
+        source: Any,
+        domain: Domain,
+        reading: Reading,
+        most: int,
+        /,
+        *,
+        progress: Any,
+        tell: Any,
     ) -> IntArray: ...
 
     def read_people(
@@ -63,7 +71,8 @@ class Reader(Protocol):
         source: Any,
         domain: Domain,
         reading: Reading,
-        grid: tuple[int, int] | str,
+        grid: Any,
+        /,
         *,
         progress: Any,
         tell: Any,

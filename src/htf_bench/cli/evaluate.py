@@ -33,9 +33,9 @@ from htf_bench.cli.experiments import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from htf.forecasts.trials import Bench
     from htf.forecasts.workloads import Workload
     from htf.frame.domain import Domain, FloatArray
+    from htf_bench.bench import Bench
     from htf_bench.results import Results
     from htf_bench.specs import BenchSpec
     from htf_bench.summary import Contender
@@ -174,7 +174,7 @@ def _read_epsilons(text: str) -> list[str]:
 
 
 def _read_bench(workloads: str, queries: int, seed: int) -> Bench:
-    from htf.forecasts.trials import Bench
+    from htf_bench.bench import Bench
     from htf_bench.workloads import read_workloads
 
     return Bench(tuple(read_workloads(workloads)), queries, seed)

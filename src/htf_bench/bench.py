@@ -1,13 +1,12 @@
 """A trial: one release of one data set by one mechanism at one epsilon, with the queries of every workload.
 
-Seeds are derived from the bench's seed and their purpose, so that a trial gives the same result whenever and
+Seeds follow from the bench's seed and their purpose, so that a trial gives the same result whenever and
 wherever it runs, and whatever else runs. Queries depend on the workload and the run: all mechanisms get the
 same queries, and are compared in pairs.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,7 +17,7 @@ from htf.curator.frequency import FrequencyMatrix
 from htf.forecasts.counting import ExactCounter
 from htf.forecasts.datasets import DataSet
 from htf.forecasts.specs import Spec
-from htf.forecasts.workloads import Boxes, Workload
+from htf.forecasts.workloads import Boxes, Workload, derive_seeds
 from htf.frame.domain import FloatArray, IntArray
 from htf.publication import publish
 from htf.release.release import Release
@@ -41,12 +40,6 @@ class Trial:
     spec: Spec
     epsilon: str
     run: int
-
-
-def derive_seeds(seed: int, *words: object) -> np.random.SeedSequence:
-    """Separate seeds for whatever the words name."""
-    digest = hashlib.sha256("\x1f".join(map(str, words)).encode()).digest()
-    return np.random.SeedSequence(seed, spawn_key=np.frombuffer(digest, dtype=np.uint32).tolist())
 
 
 def seeded_noise(bench: Bench, trial: Trial, purpose: str = "noise") -> str:
