@@ -63,8 +63,8 @@ def export(
     are summed, or cut by --where. Each file carries the privacy statement; for a .csv it is in a text file beside it. With --h3 or --grid a
     layer holds these zones, cut at the edge of the map, so that their counts add up to the release's.
 
-    Of the folder of a series, the file is a long table: a row for each period and zone, of --h3, of --grid, or of a
-    grid of 16 rectangles along each side. A series of zones has a row for each period and zone of its own.
+    Of the folder of a series, the file is a long table: a row for each period and zone of --h3, of --grid, or of a
+    grid of 16 rectangles along each side. A series of zones has a row for each period and cell.
     """
     from htf.release.release import Release
     from htf.series.plan import is_series
@@ -209,7 +209,7 @@ def _export_series(
     where: Where,
     overwrite: bool,
 ) -> None:
-    """A long table: a row for each period and zone."""
+    """A long table: a row for each period and zone of a tiling, or for each cell of a map of zones or trips between them."""
     from htf.cli.questions import ask
     from htf.export.answers import export_answer
     from htf.query.question import Question
@@ -220,18 +220,18 @@ def _export_series(
             f"a series is exported as a table or a layer, which {output.name} is not: give one of its releases"
         )
     opened = Series(folder)
-    if not opened.plan.of_zones:
+    if opened.domain.has_map:
         question = _tiling(opened.domain, resolution, grid or DEFAULT_GRID, where)
     elif resolution is not None or grid is not None:
         raise InputError(
             f"{folder} is a series of zones, which are exported as they are: leave out --h3 and --grid"
         )
     else:
-        question = Question.by(where=where)
+        question = Question.by(*opened.domain.names, where=where)  # every cell by its names
     answer = ask(f"counting {output.name}", lambda: opened.ask(question))
     export_answer(answer, output, opened.plan.told, overwrite=overwrite)
     number = len(answer.releases)
-    say(f"Wrote {output}: {number:,} periods of {len(answer) // number:,} zones.")
+    say(f"Wrote {output}: {number:,} periods of {len(answer) // number:,} rows.")
     warn_if_not_private(answer.releases[-1])
 
 

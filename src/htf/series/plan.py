@@ -108,11 +108,6 @@ class SeriesPlan:
         return unit.unit if unit.per is None else f"{unit.unit}-{unit.per}"
 
     @property
-    def of_zones(self) -> bool:
-        """Whether counts are of zones of a layer, not of a grid."""
-        return self.domain.dimensions == 1 and self.domain.outlined == (0,)
-
-    @property
     def adds_up(self) -> bool:
         """Whether what different periods cost adds up for one unit."""
         return _adds_up(self.recipe)
