@@ -6,8 +6,8 @@ the fields, and functions take the whole dataclass. This module does not depend 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 OPTION = "option"
@@ -105,12 +105,13 @@ def option(
     help: str,
     metavar: str | None = None,
     *,
+    default: Any = None,
     flag: str | None = None,
     read: Callable[[str], Any] | None = None,
     group: Group | None = None,
-) -> Mapping[str, Option]:
-    """The metadata of a field that is an option as well. In a group, `flag` is its name there."""
-    return {OPTION: Option(help, metavar, flag, read, group)}
+) -> Any:
+    """A field that is an option as well. In a group, `flag` is its name there."""
+    return field(default=default, metadata={OPTION: Option(help, metavar, flag, read, group)})
 
 
 def option_named(declaration: Any, field: str) -> Option:

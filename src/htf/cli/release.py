@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,28 +25,20 @@ from htf.recipes.recipe import Recipe
 class ReleaseOptions:
     """The options of `htf release` that are about one run: where it goes and what it is charged to."""
 
-    budget: Path | None = field(
-        default=None, metadata=option("Budget file to charge; see `htf budget`.", "FILE")
+    budget: Path | None = option("Budget file to charge; see `htf budget`.", "FILE")
+    dataset: str | None = option("Name of the data in the budget file.", "NAME")
+    output: Path = option(
+        "Release to write: .parquet, .geoparquet or .pq.",
+        "FILE",
+        default=MISSING,
+        flag="-o --output",
     )
-    dataset: str | None = field(
-        default=None, metadata=option("Name of the data in the budget file.", "NAME")
-    )
-    output: Path = field(
-        metadata=option(
-            "Release to write: .parquet, .geoparquet or .pq.", "FILE", flag="-o --output"
-        )
-    )
-    overwrite: bool = field(
+    overwrite: bool = option(
+        "Replace the output if it exists. Never replaces a release that was charged to a budget.",
         default=False,
-        metadata=option(
-            "Replace the output if it exists. Never replaces a release that was charged to a budget."
-        ),
     )
-    save_recipe: Path | None = field(
-        default=None,
-        metadata=option(
-            "Also write what the release is made of as a recipe: .toml. In a dry run too.", "FILE"
-        ),
+    save_recipe: Path | None = option(
+        "Also write what the release is made of as a recipe: .toml. In a dry run too.", "FILE"
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -89,27 +89,15 @@ def read_moment(text: str) -> int:
 class Written:
     """Options that say how text files are written."""
 
-    encoding: str | None = field(
-        default=None,
-        metadata=option(
-            "Encoding of text files, e.g. cp1252 or utf-16.  [default: utf-8]", "NAME", group=READ
-        ),
+    encoding: str | None = option(
+        "Encoding of text files, e.g. cp1252 or utf-16.  [default: utf-8]", "NAME", group=READ
     )
-    decimal: str = field(
-        default=POINT,
-        metadata=option("Decimal sign of numbers in text.", "SIGN", group=READ),
+    decimal: str = option("Decimal sign of numbers in text.", "SIGN", group=READ, default=POINT)
+    skip_lines: int | None = option(
+        "Lines of a text file before the one that names the columns.", "N", group=READ
     )
-    skip_lines: int | None = field(
-        default=None,
-        metadata=option(
-            "Lines of a text file before the one that names the columns.", "N", group=READ
-        ),
-    )
-    skip_last: int | None = field(
-        default=None,
-        metadata=option(
-            "Lines at the end of a text file to leave out, such as totals.", "N", group=READ
-        ),
+    skip_last: int | None = option(
+        "Lines at the end of a text file to leave out, such as totals.", "N", group=READ
     )
 
     def __post_init__(self) -> None:
@@ -131,21 +119,13 @@ class Written:
 class Access(Written):
     """Options that say how to open the source of records."""
 
-    table: str | None = field(
-        default=None,
-        metadata=option("Table of a database, or layer of a file, to read.", "NAME", group=READ),
+    table: str | None = option(
+        "Table of a database, or layer of a file, to read.", "NAME", group=READ
     )
-    sql: str | None = field(
-        default=None, metadata=option("Or: one SELECT query on a database.", "QUERY", group=READ)
-    )
-    engine: str = field(
-        default=DUCKDB, metadata=option("What reads files.", "|".join(ENGINES), group=READ)
-    )
-    memory: str | None = field(
-        default=None,
-        metadata=option(
-            "Memory that the engine may use, e.g. 4GB. The rest goes to disk.", "SIZE", group=READ
-        ),
+    sql: str | None = option("Or: one SELECT query on a database.", "QUERY", group=READ)
+    engine: str = option("What reads files.", "|".join(ENGINES), group=READ, default=DUCKDB)
+    memory: str | None = option(
+        "Memory that the engine may use, e.g. 4GB. The rest goes to disk.", "SIZE", group=READ
     )
 
     def __post_init__(self) -> None:
@@ -165,90 +145,59 @@ class Reading(Access):
     columns: Sequence[str | None] | None = (
         None  # one for each axis, two for zones; None: to be guessed
     )
-    crs: str | None = field(
-        default=None,
-        metadata=option(
-            "Reference system of the points, if it is not the map's.",
-            "CRS",
-            flag="points-crs",
-            group=READ,
-        ),
+    crs: str | None = option(
+        "Reference system of the points, if it is not the map's.",
+        "CRS",
+        flag="points-crs",
+        group=READ,
     )
-    user: str | None = field(
-        default=None,
-        metadata=option(
-            "Column naming the person. Epsilon then protects people, not single records.", "COLUMN"
-        ),
+    user: str | None = option(
+        "Column naming the person. Epsilon then protects people, not single records.", "COLUMN"
     )
-    count: str | None = field(
-        default=None,
-        metadata=option(
-            "What to count, with --user: (split) people, each of whom counts once, split across their records; or "
-            "records, at most K per person.  [default: records with --max-records, else split people]",
-            "|".join(reversed(COUNTED)),
-        ),
+    count: str | None = option(
+        "What to count, with --user: (split) people, each of whom counts once, split across their records; or "
+        "records, at most K per person.  [default: records with --max-records, else split people]",
+        "|".join(reversed(COUNTED)),
     )
-    per: str | None = field(
-        default=None,
-        metadata=option(
-            "With --user: epsilon protects a person in one such period, not over all of time. A person counts in "
-            "each period.",
-            "|".join(PERIODS),
-        ),
+    per: str | None = option(
+        "With --user: epsilon protects a person in one such period, not over all of time. A person counts in "
+        "each period.",
+        "|".join(PERIODS),
     )
-    max_records: int | str | None = field(
-        default=None,
-        metadata=option(
-            "Count records, and keep at most K per person. auto finds the K of least expected error, with noise.",
-            "K|auto",
-        ),
+    max_records: int | str | None = option(
+        "Count records, and keep at most K per person. auto finds the K of least expected error, with noise.",
+        "K|auto",
     )
-    once_per: str | None = field(
-        default=None,
-        metadata=option(
-            "Before that, keep one record per person and cell for each hour or day, or overall.",
-            "|".join(ONCE_PER),
-        ),
+    once_per: str | None = option(
+        "Before that, keep one record per person and cell for each hour or day, or overall.",
+        "|".join(ONCE_PER),
     )
-    weight: str | None = field(default=None, metadata=option("The column.", group=WEIGHT))
-    max_weight: int | None = field(default=None, metadata=option("The limit.", group=WEIGHT))
-    time: str | None = field(
-        default=None,
-        metadata=option("Column of times: ISO 8601, timestamps, or numbers since 1970.", "COLUMN"),
+    weight: str | None = option("The column.", group=WEIGHT)
+    max_weight: int | None = option("The limit.", group=WEIGHT)
+    time: str | None = option(
+        "Column of times: ISO 8601, timestamps, or numbers since 1970.", "COLUMN"
     )
-    time_unit: str = field(
-        default="s",
-        metadata=option("Unit of times that are numbers.", "|".join(TIME_UNITS), group=READ),
+    time_unit: str = option(
+        "Unit of times that are numbers.", "|".join(TIME_UNITS), group=READ, default="s"
     )
-    time_format: str | None = field(
-        default=None,
-        metadata=option(
-            "Form of times that are text, e.g. '%d.%m.%Y %H:%M'.  [default: ISO 8601]",
-            "FORMAT",
-            group=READ,
-        ),
+    time_format: str | None = option(
+        "Form of times that are text, e.g. '%d.%m.%Y %H:%M'.  [default: ISO 8601]",
+        "FORMAT",
+        group=READ,
     )
-    utc_offset: int = field(
+    utc_offset: int = option(
+        "Added to times before they are cut into hours and days.",
+        "±HH:MM",
+        read=read_offset,
+        group=READ,
         default=0,
-        metadata=option(
-            "Added to times before they are cut into hours and days.",
-            "±HH:MM",
-            read=read_offset,
-            group=READ,
-        ),
     )
-    since: int | None = field(
-        default=None, metadata=option("The start.", read=read_moment, group=DURING)
-    )
-    until: int | None = field(
-        default=None, metadata=option("The end.", read=read_moment, group=DURING)
-    )
-    allow_empty: bool = field(
+    since: int | None = option("The start.", read=read_moment, group=DURING)
+    until: int | None = option("The end.", read=read_moment, group=DURING)
+    allow_empty: bool = option(
+        "Make a release even if no record is inside; it is then noise alone. For programs, where a missing "
+        "release would reveal that there was no record.",
         default=False,
-        metadata=option(
-            "Make a release even if no record is inside; it is then noise alone. For programs, where a missing "
-            "release would reveal that there was no record."
-        ),
     )
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,109 +22,68 @@ CELLS = "1024"
 class MapOptions:
     """The map, and the columns that its axes come from."""
 
-    x_column: str | None = field(
-        default=None,
-        metadata=option(
-            "Column of the x axis, e.g. longitude.  [default: guessed]", "COLUMN", flag="--x"
-        ),
+    x_column: str | None = option(
+        "Column of the x axis, e.g. longitude.  [default: guessed]", "COLUMN", flag="--x"
     )
-    y_column: str | None = field(
-        default=None,
-        metadata=option(
-            "Column of the y axis, e.g. latitude.  [default: guessed]", "COLUMN", flag="--y"
-        ),
+    y_column: str | None = option(
+        "Column of the y axis, e.g. latitude.  [default: guessed]", "COLUMN", flag="--y"
     )
-    bounds: str | None = field(
-        default=None,
-        metadata=option("Bounds of the map. Choose them without looking at the data.", "W,S,E,N"),
+    bounds: str | None = option(
+        "Bounds of the map. Choose them without looking at the data.", "W,S,E,N"
     )
-    around: str | None = field(
-        default=None, metadata=option("Or: a square of KM km around a point.", "LAT,LON,KM")
+    around: str | None = option("Or: a square of KM km around a point.", "LAT,LON,KM")
+    cells: str | None = option(f"Cells of the grid per side.  [default: {CELLS}]", "N|NX,NY")
+    zones: Path | None = option(
+        "Or: a public layer of zones (GeoPackage, GeoJSON, shapefile, GeoParquet). Counts are then of zones, not "
+        "of cells of a grid. With --bounds or --around: of both, a map that adds up to the zones.",
+        "FILE",
     )
-    cells: str | None = field(
-        default=None,
-        metadata=option(f"Cells of the grid per side.  [default: {CELLS}]", "N|NX,NY"),
+    by: str | None = option("With --zones: column of the layer that names zones.", "COLUMN")
+    within: str | None = option(
+        "With --zones: columns that name the zones above them, from the lowest up.", "COLUMN,…"
     )
-    zones: Path | None = field(
-        default=None,
-        metadata=option(
-            "Or: a public layer of zones (GeoPackage, GeoJSON, shapefile, GeoParquet). Counts are then of zones, not "
-            "of cells of a grid. With --bounds or --around: of both, a map that adds up to the zones.",
-            "FILE",
-        ),
+    map_crs: str | None = option(
+        "Reference system of the map and its bounds.  [default: that of the zones, else degrees, OGC:CRS84]",
+        "CRS",
+        flag="--crs",
     )
-    by: str | None = field(
-        default=None,
-        metadata=option("With --zones: column of the layer that names zones.", "COLUMN"),
+    dest_x: str | None = option(
+        "Column of the destination's x, as a further axis.", "COLUMN", group=DEST
     )
-    within: str | None = field(
-        default=None,
-        metadata=option(
-            "With --zones: columns that name the zones above them, from the lowest up.", "COLUMN,…"
-        ),
+    dest_y: str | None = option(
+        "Column of the destination's y, as a further axis.", "COLUMN", group=DEST
     )
-    map_crs: str | None = field(
-        default=None,
-        metadata=option(
-            "Reference system of the map and its bounds.  [default: that of the zones, else degrees, OGC:CRS84]",
-            "CRS",
-            flag="--crs",
-        ),
+    dest_zones: str | None = option(
+        "The layer of destinations.  [default: same, the layer of --zones]",
+        f"FILE|{SAME}",
+        group=DEST,
     )
-    dest_x: str | None = field(
-        default=None,
-        metadata=option("Column of the destination's x, as a further axis.", "COLUMN", group=DEST),
+    dest_by: str | None = option(
+        "Column of that layer that names zones.  [default: --by]", "COLUMN", group=DEST
     )
-    dest_y: str | None = field(
-        default=None,
-        metadata=option("Column of the destination's y, as a further axis.", "COLUMN", group=DEST),
+    dest_within: str | None = option(
+        "Columns of that layer that name the zones above them.  [default: none; --within for the same layer]",
+        "COLUMN,…",
+        group=DEST,
     )
-    dest_zones: str | None = field(
-        default=None,
-        metadata=option(
-            "The layer of destinations.  [default: same, the layer of --zones]",
-            f"FILE|{SAME}",
-            group=DEST,
-        ),
-    )
-    dest_by: str | None = field(
-        default=None,
-        metadata=option(
-            "Column of that layer that names zones.  [default: --by]", "COLUMN", group=DEST
-        ),
-    )
-    dest_within: str | None = field(
-        default=None,
-        metadata=option(
-            "Columns of that layer that name the zones above them.  [default: none; --within for the same layer]",
-            "COLUMN,…",
-            group=DEST,
-        ),
-    )
-    axes: tuple[str, ...] = field(
+    axes: tuple[str, ...] = option(
+        "One more axis. COLUMN may be hour(T), weekday(T) or day(T) of a column T of times.",
+        "NAME:COLUMN:LOW:HIGH:CELLS",
+        flag="--axis",
         default=(),
-        metadata=option(
-            "One more axis. COLUMN may be hour(T), weekday(T) or day(T) of a column T of times.",
-            "NAME:COLUMN:LOW:HIGH:CELLS",
-            flag="--axis",
-        ),
     )
-    categories: tuple[str, ...] = field(
+    categories: tuple[str, ...] = option(
+        "One more axis, of names from a public list: names with commas between them, a .txt file with one on each "
+        "line, or a .csv file whose first line names levels, as in offence,group. Never take it from the data.",
+        "NAME[:COLUMN]=LIST",
+        flag="--category",
         default=(),
-        metadata=option(
-            "One more axis, of names from a public list: names with commas between them, a .txt file with one on each "
-            "line, or a .csv file whose first line names levels, as in offence,group. Never take it from the data.",
-            "NAME[:COLUMN]=LIST",
-            flag="--category",
-        ),
     )
-    other: tuple[str, ...] = field(
+    other: tuple[str, ...] = option(
+        "Count values that are not in the list of this category under the name `other`; or, for zone, points in no "
+        "zone under the name `elsewhere`. Without it such records are left out.",
+        "NAME|zone",
         default=(),
-        metadata=option(
-            "Count values that are not in the list of this category under the name `other`; or, for zone, points in no "
-            "zone under the name `elsewhere`. Without it such records are left out.",
-            "NAME|zone",
-        ),
     )
 
     def read(self) -> tuple[Domain, list[str | None]]:

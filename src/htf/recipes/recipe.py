@@ -127,38 +127,27 @@ class Recipe:
     since: int | str | None = same_as(Reading, "since")
     until: int | str | None = same_as(Reading, "until")
     allow_empty: bool = same_as(Reading, "allow_empty")
-    epsilon: Text | None = field(
-        default=None, metadata=option("Privacy budget of the release. Required.")
-    )
-    spend: Texts = field(default=(), metadata=option(SPEND, "NAME=SHARE"))
-    most_records: int = field(
+    epsilon: Text | None = option("Privacy budget of the release. Required.")
+    spend: Texts = option(SPEND, "NAME=SHARE", default=())
+    most_records: int = option(
+        "For the activity of people: someone with more than N records counts as having N, in totals too. Choose N "
+        "without looking at the data, and no larger than needed: intervals allow for a few such people whom noise "
+        "may hide.",
+        "N",
         default=USUAL_MOST_RECORDS,
-        metadata=option(
-            "For the activity of people: someone with more than N records counts as having N, in totals too. Choose N "
-            "without looking at the data, and no larger than needed: intervals allow for a few such people whom noise "
-            "may hide.",
-            "N",
-        ),
     )
-    distinct: Text | None = field(default=None, metadata=option("The grid.", group=DISTINCT))
-    distinct_boxes: Text | None = field(
-        default=None, metadata=option("The most boxes of a person.", group=DISTINCT)
+    distinct: Text | None = option("The grid.", group=DISTINCT)
+    distinct_boxes: Text | None = option("The most boxes of a person.", group=DISTINCT)
+    mechanism: Any = option(
+        "See `htf mechanisms`.  [default: htf; zones where the first axis has named cells]"
     )
-    mechanism: Any = field(
-        default=None,
-        metadata=option(
-            "See `htf mechanisms`.  [default: htf; zones where the first axis has named cells]"
-        ),
+    settings: Texts = option(
+        "Set a parameter of the mechanism.", "NAME=VALUE", flag="--set", default=()
     )
-    settings: Texts = field(
-        default=(), metadata=option("Set a parameter of the mechanism.", "NAME=VALUE", flag="--set")
-    )
-    prior: Texts = field(
+    prior: Texts = option(
+        "Public weights, points or release. Never these points. May be given several times.",
+        "FILE",
         default=(),
-        metadata=option(
-            "Public weights, points or release. Never these points. May be given several times.",
-            "FILE",
-        ),
     )
     label: str = ""  # of the charges in a budget file
 
