@@ -23,6 +23,7 @@ from scipy.spatial import cKDTree
 
 import htf
 from htf.frame.crs import CRS84
+from htf.frame.names import Outlines
 
 SIDES = (8, 32, 102, 230)  # cells of 1,024
 ASKED = 1000  # squares of each size, around records and anywhere
@@ -55,7 +56,7 @@ def make_zones(points: np.ndarray, bounds: tuple[float, ...], number: int, seed:
         "tract": [f"t{n}" for n in range(number)],
         "district": [f"d{n}" for n in district[order].tolist()],
     }
-    outlines = htf.Outlines(tuple(shapely.to_wkb(shapes, byte_order=1)))
+    outlines = Outlines(tuple(shapely.to_wkb(shapes, byte_order=1)))
     return htf.Axis.named("zone", htf.Names.of(columns, outlines=outlines))
 
 

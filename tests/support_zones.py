@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import shapely
 
-from htf import Axis, Domain, FrequencyMatrix, Names, Outlines, Release, publish
+from htf import Axis, Domain, FrequencyMatrix, Names, Release, publish
 from htf.frame.crs import CRS84
+from htf.frame.names import Outlines
 
 TRACTS = [f"t{n}" for n in range(9)]
 DISTRICTS = ["North", "North", "North", "South", "South", "South", "East", "East", "East"]

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import shapely
 
-from htf import Domain, FrequencyMatrix, Names, Outlines, Release, publish
+from htf import Domain, FrequencyMatrix, Names, Release, publish
 from htf.frame.crs import CRS84
 from htf.frame.domain import Axis
+from htf.frame.names import Outlines
 
 WEST, SOUTH, SIDE = 4.0, 52.0, 0.1
 COLUMNS, ROWS = 6, 2  # a district has two columns

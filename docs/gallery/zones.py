@@ -7,6 +7,7 @@ import numpy as np
 import shapely
 
 import htf
+from htf.frame.names import Outlines
 
 TRACTS, WEST, SOUTH, WIDTH, HEIGHT = 150, -30.2, 39.9, 0.4, 0.3
 CENTRES = np.array([[-30.08, 40.02], [-29.9, 40.11], [-29.95, 39.95]])
@@ -26,7 +27,7 @@ def layer(generator: np.random.Generator) -> tuple[htf.Names, np.ndarray]:
         "tract": [f"Tract {number + 1:03}" for number in range(TRACTS)],
         "district": [f"District {number + 1}" for number in district],
     }
-    outlines = htf.Outlines(tuple(shapely.to_wkb(shape, byte_order=1) for shape in shapes))
+    outlines = Outlines(tuple(shapely.to_wkb(shape, byte_order=1) for shape in shapes))
     return htf.Names.of(columns, outlines=outlines), places
 
 

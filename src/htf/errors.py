@@ -81,9 +81,10 @@ class NothingInsideError(InputError):
     --------
     >>> import htf
     >>> domain = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
+    >>> from htf.errors import NothingInsideError
     >>> try:
     ...     htf.read_points({"lon": [50.0], "lat": [50.0]}, domain)
-    ... except htf.NothingInsideError:
+    ... except NothingInsideError:
     ...     print("are the bounds right?")
     are the bounds right?
     """
@@ -104,7 +105,8 @@ class MissingExtraError(InputError):
     Examples
     --------
     >>> import htf
-    >>> raise htf.MissingExtraError("matplotlib", "plot", "Drawing a map")
+    >>> from htf.errors import MissingExtraError
+    >>> raise MissingExtraError("matplotlib", "plot", "Drawing a map")
     Traceback (most recent call last):
         ...
     htf.errors.MissingExtraError: ...

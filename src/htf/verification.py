@@ -85,7 +85,8 @@ class Check:
     Examples
     --------
     >>> import htf
-    >>> htf.Check("tiling", True, "4 leaves cover the map").passed
+    >>> from htf.verification import Check
+    >>> Check("tiling", True, "4 leaves cover the map").passed
     True
     """
 

@@ -16,7 +16,6 @@ from htf import (
     Domain,
     Epsilon,
     InputError,
-    NothingInsideError,
     RecordsPerPerson,
     Release,
     ToldApart,
@@ -26,6 +25,7 @@ from htf import (
     verify,
 )
 from htf.cli.main import run
+from htf.errors import NothingInsideError
 
 DRAW = np.random.default_rng(2)
 RECORDS = DRAW.geometric(0.12, 1400)  # of each person

@@ -21,7 +21,7 @@ from htf import mechanisms
 from htf.base import plugins
 from htf.cli.main import run
 from htf.errors import InputError
-from htf.mechanisms import make_mechanism, refused, registry
+from htf.mechanisms import Histogram, make_mechanism, refused, registry
 
 ROOT = Path(__file__).parents[2]
 # The example that CONTRIBUTING shows: it must be a mechanism that works.
@@ -123,7 +123,7 @@ def test_facts_that_are_numbers_of_numpy_can_be_saved(tmp_path: Path) -> None:
     """Else the release would be lost with its epsilon spent."""
     told = {"height": np.int64(3), "grid": np.array([2, 1]), "by": {"level": (np.float64(0.5),)}}
     one = np.zeros(1)
-    facts = htf.Histogram(one.astype(int), one, one, "last-count", told).facts
+    facts = Histogram(one.astype(int), one, one, "last-count", told).facts
     domain = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
     matrix = htf.FrequencyMatrix.from_dense(domain, np.full((4, 4), 1000))
     release = replace(htf.publish(matrix, 1, "singular", noise="seeded:1"), facts=facts)
@@ -138,7 +138,7 @@ def test_facts_that_are_numbers_of_numpy_can_be_saved(tmp_path: Path) -> None:
         ("import nowhere_to_be_found", "Halves", "ModuleNotFoundError: No module named"),
         ("raise SystemExit('stop')", "Halves", "SystemExit: stop"),
         (GOOD, "Missing", "AttributeError"),
-        ("Halves = 3", "Halves", "must be a subclass of htf.Mechanism"),
+        ("Halves = 3", "Halves", "must be a subclass of htf.mechanisms.Mechanism"),
         ("from htf.mechanisms import Mechanism as Halves", "Halves", "must be a subclass"),
         (
             GOOD.replace('name = "halves"', 'name = "other"'),

@@ -16,8 +16,9 @@ import pytest
 import shapely
 
 import htf
-from htf import Answer, Axis, Domain, FrequencyMatrix, InputError, Names, Question, Release, Series
+from htf import Axis, Domain, FrequencyMatrix, InputError, Names, Question, Release, Series
 from htf.cli.main import run
+from htf.query.answer import Answer
 from zoning import OFFENCES, layer, zoned
 
 SIDE, NUMBER = 16, 4000

@@ -26,9 +26,11 @@ import shapely
 
 import htf
 from htf.base.arguments import whole
+from htf.curator.frequency import WeighedRecords
 from htf.curator.measurements import CountRegions
 from htf.curator.noise import SeededNoise
 from htf.errors import HtfError
+from htf.estimation.background import Background
 from htf.estimation.prior import Prior
 from htf.export.layers import leaf_columns, leaf_layer
 from htf.export.raster import write_raster
@@ -38,16 +40,21 @@ from htf.forecasts.assumed import Assumed
 from htf.forecasts.forecast import forecast
 from htf.forecasts.plan import plan_of
 from htf.forecasts.simulation import Simulation, simulate
+from htf.frame.names import Outlines
 from htf.maps.draw import draw
 from htf.maps.layer import Layer
 from htf.maps.views import view
 from htf.mechanisms import base, registry
+from htf.privacy.activity import Activity
 from htf.privacy.budget import read_accounts
+from htf.privacy.clipping import Clipped
+from htf.privacy.distinct import DistinctCounts
 from htf.query.tilings import grid_zones, h3_zones
 from htf.release.release import MeasurementTable
 from htf.synthetic.city import synthetic_city
 from htf.synthetic.trips import synthetic_trips
 from htf.synthetic.visits import synthetic_visits
+from promised import promised
 
 SECRET = 98.7654321  # stands for a coordinate of a record
 LONGEST_MESSAGE = 700
@@ -189,7 +196,7 @@ class World:
         shapes = tuple(
             shapely.to_wkb(shapely.box(0, n / 2, 1, n / 2 + 0.5), byte_order=1) for n in (0, 1)
         )
-        names = htf.Names.of({"half": ["south", "north"]}, outlines=htf.Outlines(shapes))
+        names = htf.Names.of({"half": ["south", "north"]}, outlines=Outlines(shapes))
         domain = htf.Domain((htf.Axis.named("zone", names),), self.domain.crs)
         return htf.FrequencyMatrix.from_dense(domain, [3, 4])
 
@@ -448,14 +455,14 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"weight": "weight", "max_weight": "weight"},
     ),
     "WeighedRecords": lambda _: Call(
-        htf.WeighedRecords,
+        WeighedRecords,
         {"within": 5, "above": 2},
         {"within": {*WHOLE, "zero"}, "above": {*WHOLE, "zero"}},
         {"within": "records", "above": "records"},
     ),
     "Clipped": lambda w: Call(
-        htf.Clipped,
-        {f.name: getattr(w.clipped, f.name) for f in fields(htf.Clipped)},
+        Clipped,
+        {f.name: getattr(w.clipped, f.name) for f in fields(Clipped)},
         {
             "within": {*WHOLE, "negative"},
             "above": {*WHOLE, "negative"},
@@ -467,7 +474,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"within": "records", "above": "records", "budget_entry": "entry"},
     ),
     "Clipped.from_dict": lambda w: Call(
-        htf.Clipped.from_dict, {"data": w.clipped.to_dict()}, {}, {"data": "cut records"}
+        Clipped.from_dict, {"data": w.clipped.to_dict()}, {}, {"data": "cut records"}
     ),
     "Clipped.check_fits": lambda w: Call(
         w.clipped.check_fits,
@@ -481,7 +488,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"epsilon": {*EPSILON, "instance of ours"}, "budget": NONE, "label": TEXT},
     ),
     "Background": lambda _: Call(
-        htf.Background,
+        Background,
         {"values": np.ones(3), "variances": np.ones(3), "periods": 2},
         {"values": {"floats"}, "variances": {"floats"}, "periods": WHOLE},
         {"periods": "periods|background"},
@@ -507,8 +514,8 @@ CALLS: dict[str, Callable[[World], Call]] = {
         htf.Protection.from_dict, {"data": htf.Protection().to_dict()}, {}, {"data": "protected"}
     ),
     "Activity": lambda w: Call(
-        htf.Activity,
-        {f.name: getattr(w.activity, f.name) for f in fields(htf.Activity)},
+        Activity,
+        {f.name: getattr(w.activity, f.name) for f in fields(Activity)},
         {
             "epsilon": {"instance of ours"},
             "noise": TEXT,
@@ -526,7 +533,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
         },
     ),
     "Activity.from_dict": lambda w: Call(
-        htf.Activity.from_dict, {"data": w.activity.to_dict()}, {}, {"data": "activity"}
+        Activity.from_dict, {"data": w.activity.to_dict()}, {}, {"data": "activity"}
     ),
     "Activity.check_fits": lambda w: Call(
         w.activity.check_fits,
@@ -565,8 +572,8 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"people": "people", "per": "per"},
     ),
     "DistinctCounts": lambda w: Call(
-        htf.DistinctCounts,
-        {f.name: getattr(w.distinct, f.name) for f in fields(htf.DistinctCounts)},
+        DistinctCounts,
+        {f.name: getattr(w.distinct, f.name) for f in fields(DistinctCounts)},
         {
             "max_boxes": WHOLE,
             "epsilon": {"instance of ours"},
@@ -584,7 +591,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
         },
     ),
     "DistinctCounts.from_dict": lambda w: Call(
-        htf.DistinctCounts.from_dict,
+        DistinctCounts.from_dict,
         {"data": w.distinct.to_dict()},
         {},
         {"data": "different people"},
@@ -1434,7 +1441,7 @@ MADE_HERE = {
 def test_every_public_name_is_in_the_table() -> None:
     """Errors, warnings and abstract classes are not for calling."""
     called = {name.partition(".")[0] for name in CALLS}
-    public = {name: getattr(htf, name) for name in htf.__all__}
+    public = promised()
     uncalled = {
         name
         for name, value in public.items()

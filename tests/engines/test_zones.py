@@ -19,16 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 import shapely
 
-from htf import (
-    Axis,
-    Domain,
-    InputError,
-    Names,
-    Outlines,
-    read_people_by_box,
-    read_points,
-    read_zones,
-)
+from htf import Axis, Domain, InputError, Names, read_people_by_box, read_points, read_zones
+from htf.frame.names import Outlines
 from htf.ingest import placing
 from support import NaiveRecord, counted, exact_zone, naive_counts, naive_shares
 

@@ -10,11 +10,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from htf import BudgetError, FrequencyMatrix, InputError, Mechanism, publish
+from htf import BudgetError, FrequencyMatrix, InputError, publish
 from htf.curator.noise import ScriptedNoise, SeededNoise
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import limit_parts
 from htf.frame.tree import RegionTree
+from htf.mechanisms import Mechanism
 from htf.privacy.ledger import sum_along_paths
 from htf_bench.grids import Grid
 from htf_bench.mechanisms.adaptive_grid import AdaptiveGrid, first_side

@@ -12,22 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htf import (
-    Activity,
-    Epsilon,
-    FrequencyMatrix,
-    InputError,
-    Protection,
-    RecordsPerPerson,
-    publish,
-    verify,
-)
+from htf import Epsilon, FrequencyMatrix, InputError, Protection, RecordsPerPerson, publish, verify
 from htf.curator.contributions import (
     PARTS_OF_A_PERSON,
     parts_by_mark,
 )
 from htf.mechanisms import registry
-from htf.privacy.activity import LEAST_PRICE, PARTS, marks
+from htf.privacy.activity import LEAST_PRICE, PARTS, Activity, marks
 from htf.privacy.protection import (
     OF_RECORDS,
     epsilon_per_share,

@@ -16,26 +16,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import (
-    Activity,
     Axis,
-    Clipped,
     Domain,
     Epsilon,
     FrequencyMatrix,
     Protection,
     RecordsPerPerson,
-    WeighedRecords,
     make_mechanism,
     publish,
     read_points,
 )
 from htf.curator.contributions import parts_by_mark
+from htf.curator.frequency import WeighedRecords
 from htf.curator.noise import SeededNoise
 from htf.estimation.activity_bounds import records_beyond_bounds
 from htf.ingest.points import read_records_per_person
 from htf.ingest.reading import Reading
 from htf.mechanisms import registry
-from htf.privacy.activity import PARTS
+from htf.privacy.activity import PARTS, Activity
+from htf.privacy.clipping import Clipped
 from htf.privacy.protection import epsilon_per_share
 from support import counted
 from telling import examples

@@ -43,7 +43,6 @@ from htf import (
     RecordsPerPerson,
     Release,
     Series,
-    WeighedRecords,
     measure_activity,
     measure_clipped,
     read_points,
@@ -53,6 +52,7 @@ from htf.curator.agreeing import AgreeingCounts
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.cells import ExactCells
 from htf.curator.curve_measurements import WeightedRuns
+from htf.curator.frequency import WeighedRecords
 from htf.curator.looks import CountLooks, RefinedCounts
 from htf.curator.measurements import (
     CountRegions,

@@ -21,13 +21,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from htf import Answer, FrequencyMatrix, Mechanism, Release, publish
+from htf import FrequencyMatrix, Release, publish
 from htf.forecasts.counting import ExactCounter
 from htf.forecasts.workloads import Boxes, read_workload
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.ingest.points import read_points
+from htf.mechanisms import Mechanism
 from htf.mechanisms.htf import Htf
 from htf.mechanisms.htf_paper import HtfPaper
+from htf.query.answer import Answer
 from htf.synthetic.city import synthetic_city
 from htf_bench.mechanisms.adaptive_grid import AdaptiveGrid
 from htf_bench.mechanisms.quadtree import Quadtree

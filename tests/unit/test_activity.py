@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from htf import (
-    Activity,
     BudgetFile,
     Domain,
     Epsilon,
@@ -24,7 +23,6 @@ from htf import (
     Protection,
     RecordsPerPerson,
     Release,
-    ReleaseFileError,
     best_max_records,
     measure_activity,
     publish,
@@ -33,11 +31,12 @@ from htf import (
 from htf.curator.contributions import parts_by_mark
 from htf.curator.noise import FastNoise, ScriptedNoise, SeededNoise
 from htf.curator.noise_check import check_noise
+from htf.errors import ReleaseFileError
 from htf.estimation.activity import read_profiles
 from htf.estimation.activity_bounds import lower_sums, records_beyond_bounds, upper_sums
 from htf.estimation.worth import LARGEST, Worth, scale_to_all, worth_of
 from htf.frame.domain import IntArray
-from htf.privacy.activity import LEAST_PRICE, PARTS, marks
+from htf.privacy.activity import LEAST_PRICE, PARTS, Activity, marks
 from htf.privacy.protection import OF_RECORDS
 from telling import telling
 

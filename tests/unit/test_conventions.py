@@ -23,10 +23,13 @@ import pytest
 
 import htf
 from htf.mechanisms import Histogram, Mechanism, Steps, Window
+from htf.query.answer import Answer
+from htf.query.tilings import Tiling
+from htf.verification import Check
 
 
 def count_twice(release: htf.Release, box: list[float]) -> float:
-    answers: htf.Answer = release.count([box, box])
+    answers: Answer = release.count([box, box])
     return float(answers.count.sum())
 
 
@@ -41,8 +44,8 @@ class Whole(Mechanism):
 
 domain = htf.Domain.from_bounds(0, 0, 1, 1, cells=4)
 matrix: htf.FrequencyMatrix = htf.FrequencyMatrix.from_dense(domain, [[1] * 4] * 4)
-checks: list[htf.Check] = htf.verify(htf.publish(matrix, 0.5, Whole()))
-zones: htf.Tiling = htf.grid_zones(domain, columns=2)
+checks: list[Check] = htf.verify(htf.publish(matrix, 0.5, Whole()))
+zones: Tiling = htf.grid_zones(domain, columns=2)
 left: htf.Epsilon = htf.BudgetFile("budget.sqlite", "pings").account().left
 '''
 

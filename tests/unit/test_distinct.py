@@ -16,14 +16,12 @@ import pytest
 from htf import (
     BudgetError,
     BudgetFile,
-    DistinctCounts,
     Domain,
     Epsilon,
     InputError,
     PeopleByBox,
     Protection,
     Release,
-    ReleaseFileError,
     measure_distinct,
     publish,
     read_people_by_box,
@@ -32,8 +30,10 @@ from htf import (
 )
 from htf.cli.main import run
 from htf.curator.frequency import FrequencyMatrix
+from htf.errors import ReleaseFileError
 from htf.estimation.distinct import best_max_boxes, estimate_distinct
 from htf.frame.grids import even_edges
+from htf.privacy.distinct import DistinctCounts
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 10)
 SHARED = Protection("person", count="people", shares=256)

@@ -17,22 +17,14 @@ import rasterio
 import shapely
 from pyarrow import csv
 
-from htf import (
-    Axis,
-    Domain,
-    FrequencyMatrix,
-    InputError,
-    Names,
-    Outlines,
-    Release,
-    ReleaseFileError,
-    publish,
-)
+from htf import Axis, Domain, FrequencyMatrix, InputError, Names, Release, publish
 from htf.curator.noise import SeededNoise
+from htf.errors import ReleaseFileError
 from htf.export.layers import leaf_columns, leaf_layer, leaves_rule
 from htf.export.provenance import provenance
 from htf.export.raster import write_raster
 from htf.export.vector import WRITERS, write_layer
+from htf.frame.names import Outlines
 from support import city_matrix, grid, people_matrix, read_layer, run_program
 from zoning import COUNTS, boxes_with_offences, layer, zoned
 

@@ -18,17 +18,15 @@ from htf import (
     Epsilon,
     FrequencyMatrix,
     InputError,
-    MeasurementTable,
     Names,
     Protection,
     Release,
-    ReleaseFileError,
     make_mechanism,
     publish,
     verify,
 )
 from htf.curator.noise import FastNoise, ScriptedNoise, SeededNoise
-from htf.errors import BudgetError
+from htf.errors import BudgetError, ReleaseFileError
 from htf.estimation.hierarchy import counted_layers, estimate_hierarchy, round_siblings
 from htf.estimation.least_squares import TreeCounts, sibling_layers
 from htf.estimation.sharp import combine
@@ -39,6 +37,7 @@ from htf.frame.tree import RegionTree
 from htf.mechanisms import zones as module
 from htf.mechanisms.zones import Zones, best_shares, error_ratios
 from htf.publication import default_mechanism
+from htf.release.release import MeasurementTable
 from support import grid
 
 ROOT = np.zeros(1, dtype=np.int64)

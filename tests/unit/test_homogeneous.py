@@ -14,18 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htf import (
-    Axis,
-    Domain,
-    FrequencyMatrix,
-    InputError,
-    Release,
-    ReleaseFileError,
-    publish,
-    read_prior,
-    verify,
-)
+from htf import Axis, Domain, FrequencyMatrix, InputError, Release, publish, read_prior, verify
 from htf.curator.noise import ScriptedNoise, SeededNoise
+from htf.errors import ReleaseFileError
 from htf.estimation import expectation
 from htf.estimation.expectation import EVEN_SHARE, STEP, further_densities, rounded
 from htf.estimation.homogeneous import estimate_regions

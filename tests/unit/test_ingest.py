@@ -18,8 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from htf import Axis, Domain, FrequencyMatrix, InputError, NothingInsideError, read_points
+from htf import Axis, Domain, FrequencyMatrix, InputError, read_points
 from htf.curator.frequency import MOST_RECORDS
+from htf.errors import NothingInsideError
 from htf.ingest.engines import Engine, open_duckdb
 from htf.ingest.people import CELL
 from htf.ingest.points import _to_matrix, read_matrix, read_records_per_person

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import htf
-from htf import Axis, Domain, InputError, Names, Outlines
+from htf import Axis, Domain, InputError, Names
 from htf.estimation.inside_zones import (
     COUNTED_REGIONS,
     TreeErrors,
@@ -23,6 +23,7 @@ from htf.estimation.inside_zones import (
 )
 from htf.estimation.least_squares import TreeCounts, least_squares
 from htf.frame.halving import halve_often
+from htf.frame.names import Outlines
 from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.zones_bought import ZonesBought

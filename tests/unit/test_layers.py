@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 import shapely
 
-from htf import Axis, Domain, InputError, MissingExtraError, Names, read_points, read_zones
+from htf import Axis, Domain, InputError, Names, read_points, read_zones
+from htf.errors import MissingExtraError
 from htf.frame.zone_index import find_cells
 from htf.ingest import layers
 from support import counted

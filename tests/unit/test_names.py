@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from htf import Axis, Domain, InputError, Level, Names, Outlines
+from htf import Axis, Domain, InputError, Names
 from htf.frame import names as names_module
+from htf.frame.names import Level, Outlines
 
 KINDS = Names.of(
     {"kind": ["tram", "bus", "bike"], "group": ["public", "public", "own"]}, rest="other"

@@ -17,19 +17,11 @@ import pyarrow as pa
 import pytest
 import shapely
 
-from htf import (
-    Axis,
-    Domain,
-    InputError,
-    NothingInside,
-    NothingInsideError,
-    check_points,
-    publish,
-    read_points,
-    read_prior,
-)
+from htf import Axis, Domain, InputError, check_points, publish, read_points, read_prior
 from htf.cli.main import run
+from htf.errors import NothingInsideError
 from htf.ingest import vector
+from htf.ingest.remarks import NothingInside
 from htf.ingest.sources import files_behind
 from htf.privacy.origins import FileMark, check_not_data
 from support import counted

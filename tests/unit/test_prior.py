@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from htf import Domain, FrequencyMatrix, InputError, Release, ReleaseFileError, publish, verify
+from htf import Domain, FrequencyMatrix, InputError, Release, publish, verify
 from htf import read_prior as read
 from htf.cli.main import run
+from htf.errors import ReleaseFileError
 from htf.estimation.noise_law import noise_deviations
 from htf.estimation.prior import MOST_PRIOR_CELLS, PRIOR_SHARE, Prior
 from htf.frame.domain import Axis

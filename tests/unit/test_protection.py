@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from htf import (
-    Activity,
     BudgetError,
     BudgetFile,
     Curator,
@@ -26,13 +25,14 @@ from htf import (
     Protection,
     RecordsPerPerson,
     Release,
-    ReleaseFileError,
     make_mechanism,
     measure_activity,
     publish,
     verify,
 )
 from htf.curator.noise import SeededNoise
+from htf.errors import ReleaseFileError
+from htf.privacy.activity import Activity
 from htf.privacy.protection import OF_RECORDS, epsilon_per_share
 from htf.release.header import FORMAT
 

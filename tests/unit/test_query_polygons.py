@@ -14,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from htf import Answer, Axis, Domain, FrequencyMatrix, InputError, Release, publish
+from htf import Axis, Domain, FrequencyMatrix, InputError, Release, publish
 from htf.curator.noise import ScriptedNoise
 from htf.estimation.least_squares import TreeCounts
 from htf.estimation.noise_law import noise_fourth_cumulants, noise_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import RegionTree
+from htf.query.answer import Answer
 from htf.query.polygons import count_polygons
 from htf.query.shapes import read_shapes
 from htf.query.tree_index import TreeIndex

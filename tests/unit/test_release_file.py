@@ -18,24 +18,15 @@ import pyarrow.parquet as pq
 import pytest
 import shapely
 
-from htf import (
-    BudgetFile,
-    Domain,
-    Epsilon,
-    FrequencyMatrix,
-    InputError,
-    MeasurementTable,
-    Release,
-    ReleaseFileError,
-    publish,
-    verify,
-)
+from htf import BudgetFile, Domain, Epsilon, FrequencyMatrix, InputError, Release, publish, verify
+from htf.errors import ReleaseFileError
 from htf.frame.domain import Axis
 from htf.privacy import statement
 from htf.privacy.purchases import PURCHASES
 from htf.release.file import charged_entry
 from htf.release.header import FORMAT
 from htf.release.kinds import KINDS
+from htf.release.release import MeasurementTable
 from support import city_matrix, grid
 
 

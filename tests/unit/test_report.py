@@ -30,7 +30,7 @@ from htf.report.lawyer import told_factor
 from htf.report.sizes import LeafSizes
 from htf.report.statistician import MOST_LINES
 from htf.report.subject import Subject, read_subject
-from htf.verification import verify
+from htf.verification import Check, verify
 from support import city_matrix, people_matrix
 from support_zones import zone_domain, zone_release
 
@@ -150,7 +150,7 @@ def test_a_private_release_has_no_alarm(saved: Callable[..., Path]) -> None:
 @pytest.mark.usefixtures("without_pictures")
 def test_what_fails_is_said_on_every_page(saved: Callable[..., Path]) -> None:
     subject = read_subject(saved(publish(town(), 1)), None, None, 0)
-    broken = replace(subject, checks=(htf.Check("sums", False, "not as found"), *subject.checks))
+    broken = replace(subject, checks=(Check("sums", False, "not as found"), *subject.checks))
     pages = text_of(broken)
     assert all("DOES NOT HOLD TOGETHER" in page and "sums" in page for page in pages)
     assert "WRONG" in pages[2]

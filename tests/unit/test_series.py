@@ -15,20 +15,12 @@ import pyarrow.csv
 import pytest
 
 import htf
-from htf import (
-    BudgetError,
-    Domain,
-    Epsilon,
-    FrequencyMatrix,
-    InputError,
-    Prior,
-    Recipe,
-    Series,
-    publish,
-)
+from htf import BudgetError, Domain, Epsilon, FrequencyMatrix, InputError, Recipe, Series, publish
 from htf.cli.main import run
 from htf.curator.noise import FastNoise, SeededNoise
+from htf.errors import OutputError
 from htf.estimation.background import Background, join
+from htf.estimation.prior import Prior
 from htf.ingest.reading import Reading, read_moment
 from htf.query.cells import cell_counts
 from htf.series.borrowing import borrow
@@ -1059,7 +1051,7 @@ def test_a_lock_is_never_followed_nor_emptied(tmp_path: Path, kind: str) -> None
         lock.mkdir()
     else:
         lock.symlink_to(victim)
-    with pytest.raises(htf.OutputError, match=r"cannot write"):
+    with pytest.raises(OutputError, match=r"cannot write"):
         made.add(counts(1), "2026-01", noise="fast")
     assert not made.accounts()
     assert (victim.read_text() == "precious") if kind == "link" else not victim.exists()

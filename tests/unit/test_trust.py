@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import htf
-from htf import FrequencyMatrix, InputError, Prior, Release, publish, verify
+from htf import FrequencyMatrix, InputError, Release, publish, verify
 from htf.cli.main import run
 from htf.estimation.homogeneous import PRIOR_TRUST
-from htf.estimation.prior import MOST_PRIORS
+from htf.estimation.prior import MOST_PRIORS, Prior
 from htf.estimation.trust import CLASSES, Evidence, best_weights
 from htf.frame.domain import FloatArray
 from support import grid

@@ -13,10 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from htf import (
-    Activity,
-    Answer,
     BudgetFile,
-    Clipped,
     Domain,
     Epsilon,
     FrequencyMatrix,
@@ -25,8 +22,6 @@ from htf import (
     Layer,
     Protection,
     Release,
-    ReleaseFileError,
-    WeighedRecords,
     measure_activity,
     measure_clipped,
     publish,
@@ -34,9 +29,14 @@ from htf import (
     verify,
 )
 from htf.curator.contributions import RecordsPerPerson
+from htf.curator.frequency import WeighedRecords
 from htf.curator.noise import ScriptedNoise
+from htf.errors import ReleaseFileError
 from htf.ingest.points import read_records_per_person
 from htf.ingest.reading import Reading
+from htf.privacy.activity import Activity
+from htf.privacy.clipping import Clipped
+from htf.query.answer import Answer
 from htf.query.columns import COLUMNS
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 4)

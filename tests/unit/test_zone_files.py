@@ -14,6 +14,8 @@ import shapely
 
 import htf
 from htf import Axis, Names
+from htf.errors import ReleaseFileError
+from htf.frame.names import Outlines
 from htf.release import file as release_file
 from htf.release.named_columns import zone_type
 from support_zones import DISTRICTS, TRACTS, zone_domain, zone_release, zones
@@ -115,7 +117,7 @@ def test_outlines_that_are_none(name: str, tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
     zone_release(zone_domain()).save(path)
     rewritten(path, "zones", other_shapes(path, HOSTILE[name]))
-    with pytest.raises(htf.ReleaseFileError, match="damaged: its zones have outlines"):
+    with pytest.raises(ReleaseFileError, match="damaged: its zones have outlines"):
         htf.Release.load(path)
 
 
@@ -124,7 +126,7 @@ def test_another_outline_is_found_out(tmp_path: Path) -> None:
     zone_release(zone_domain()).save(path)
     moved = shapely.to_wkb(shapely.box(5, 5, 6, 6), byte_order=1)
     rewritten(path, "zones", other_shapes(path, moved))
-    with pytest.raises(htf.ReleaseFileError, match="digest"):
+    with pytest.raises(ReleaseFileError, match="digest"):
         htf.Release.load(path)
 
 
@@ -144,7 +146,7 @@ def test_zones_that_cannot_be(change: object, says: str, tmp_path: Path) -> None
     column = pq.read_table(path)["zones"].to_pylist()
     change(column[0][0])  # type: ignore[operator]
     rewritten(path, "zones", pa.array(column, zone_type()))
-    with pytest.raises(htf.ReleaseFileError, match=says):
+    with pytest.raises(ReleaseFileError, match=says):
         htf.Release.load(path)
 
 
@@ -152,7 +154,7 @@ def test_another_label_is_found_out(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
     zone_release(zone_domain()).save(path)
     rewritten(path, "tract", pa.array(TRACTS[::-1]))
-    with pytest.raises(htf.ReleaseFileError, match="digest"):
+    with pytest.raises(ReleaseFileError, match="digest"):
         htf.Release.load(path)
 
 
@@ -162,7 +164,7 @@ def test_packed_texts_are_refused(tmp_path: Path) -> None:
     zone_release(zone_domain(HOURS)).save(path)
     labels = pq.read_table(path)["tract"].combine_chunks()
     rewritten(path, "tract", labels, use_dictionary=["tract"])
-    with pytest.raises(htf.ReleaseFileError, match="packed as in no release"):
+    with pytest.raises(ReleaseFileError, match="packed as in no release"):
         htf.Release.load(path)
 
 
@@ -176,7 +178,7 @@ def test_names_in_the_header_are_checked(tmp_path: Path) -> None:
     metadata[b"htf"] = json.dumps(header).encode()
     changed = table.replace_schema_metadata(metadata)
     pq.write_table(changed, path, use_dictionary=False, write_page_checksum=True)
-    with pytest.raises(htf.ReleaseFileError, match="must go up"):
+    with pytest.raises(ReleaseFileError, match="must go up"):
         htf.Release.load(path)
 
 
@@ -187,7 +189,7 @@ def test_large_outlines_need_pages_of_few_values(tmp_path: Path) -> None:
         shapely.to_wkb(shapely.Polygon(np.c_[n * 3 + np.cos(angles), np.sin(angles)]), byte_order=1)
         for n in range(40)
     ]
-    names = Names.of({"zone": [f"z{n}" for n in range(40)]}, outlines=htf.Outlines(tuple(shapes)))
+    names = Names.of({"zone": [f"z{n}" for n in range(40)]}, outlines=Outlines(tuple(shapes)))
     made = zone_release(htf.Domain((Axis.named("zone", names),), "OGC:CRS84"))
     made.save(tmp_path / "r.parquet")
     assert htf.Release.load(tmp_path / "r.parquet") == made

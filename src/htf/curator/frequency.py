@@ -43,7 +43,8 @@ class WeighedRecords:
     Examples
     --------
     >>> import htf
-    >>> htf.WeighedRecords(990, 10)
+    >>> from htf.curator.frequency import WeighedRecords
+    >>> WeighedRecords(990, 10)
     WeighedRecords(exact numbers not shown)
     """
 

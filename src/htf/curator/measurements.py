@@ -59,9 +59,12 @@ class Measurement(ReadOnlyArrays, ABC):
     --------
     >>> import htf
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
-    >>> window = htf.Window(domain, htf.RegionTree(domain.shape), htf.Epsilon.of(1))
+    >>> from htf.mechanisms import RegionTree
+    >>> from htf.mechanisms import Window
+    >>> window = Window(domain, RegionTree(domain.shape), htf.Epsilon.of(1))
     >>> question = next(window.count([0], window.epsilon, "total"))
-    >>> isinstance(question, htf.Measurement), question.label
+    >>> from htf.curator.measurements import Measurement
+    >>> isinstance(question, Measurement), question.label
     (True, 'total')
     """
 

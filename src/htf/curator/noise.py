@@ -55,7 +55,8 @@ class NoiseSource(ABC):
     --------
     >>> import htf
     >>> import numpy as np
-    >>> class NoNoise(htf.NoiseSource):
+    >>> from htf.curator.noise import NoiseSource
+    >>> class NoNoise(NoiseSource):
     ...     private, description = False, "none at all, for a test"
     ...     def draw_at(self, rate, size):
     ...         return np.zeros(size, dtype=np.int64)

@@ -60,7 +60,9 @@ class Window:
     >>> import htf
     >>> import numpy as np
     >>> domain = htf.Domain.from_bounds(0, 0, 4, 4, cells=4)
-    >>> window = htf.Window(domain, htf.RegionTree(domain.shape), htf.Epsilon.of(1))
+    >>> from htf.mechanisms import RegionTree
+    >>> from htf.mechanisms import Window
+    >>> window = Window(domain, RegionTree(domain.shape), htf.Epsilon.of(1))
     >>> window.tree.high[0]
     array([4, 4])
     """

@@ -54,7 +54,8 @@ class Background(ReadOnlyArrays):
     --------
     >>> import htf
     >>> import numpy as np
-    >>> htf.Background(np.array([90.0, 40.0]), np.array([9.0, 9.0]), periods=3).periods
+    >>> from htf.estimation.background import Background
+    >>> Background(np.array([90.0, 40.0]), np.array([9.0, 9.0]), periods=3).periods
     3
     """
 
@@ -104,7 +105,8 @@ class Background(ReadOnlyArrays):
         Examples
         --------
         >>> counts = [np.array([90.0, 40.0]), np.array([180.0, 80.0])]
-        >>> htf.Background.of(counts, [np.ones(2), np.ones(2)]).values
+        >>> from htf.estimation.background import Background
+        >>> Background.of(counts, [np.ones(2), np.ones(2)]).values
         array([135.,  60.])
         """
         totals = [max(float(one[0]), 1.0) for one in values]

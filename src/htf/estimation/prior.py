@@ -130,7 +130,8 @@ class Prior(ReadOnlyArrays):
 
         Examples
         --------
-        >>> htf.Prior.of([[1, 1], [0, 0]], domain, "array", prior.sha256) == prior
+        >>> from htf.estimation.prior import Prior
+        >>> Prior.of([[1, 1], [0, 0]], domain, "array", prior.sha256) == prior
         True
         """
         check_domain(domain)
@@ -215,7 +216,8 @@ class Prior(ReadOnlyArrays):
 
         Examples
         --------
-        >>> htf.Prior.from_dict(prior.to_dict(), domain, prior.weights) == prior
+        >>> from htf.estimation.prior import Prior
+        >>> Prior.from_dict(prior.to_dict(), domain, prior.weights) == prior
         True
         """
         own = _with_cells(domain, data["cells"])
@@ -264,7 +266,8 @@ class Prior(ReadOnlyArrays):
 
         Examples
         --------
-        >>> tree = htf.RegionTree(domain.shape)
+        >>> from htf.mechanisms import RegionTree
+        >>> tree = RegionTree(domain.shape)
         >>> halves = tree.split(np.array([0]), np.array([0]), np.array([1]))[0]
         >>> prior.measure(tree, halves).round(2)
         array([0.95, 0.05])

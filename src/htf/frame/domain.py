@@ -280,7 +280,7 @@ class Domain:
         known = arguments.fields(data, "a domain", ("axes", "crs"))
         given = arguments.items(known["axes"], "the axes of a domain", "a list of dictionaries")
         shapes = {} if outlines is None else outlines
-        arguments.mapping(shapes, "outlines", "a dictionary of htf.Outlines by axis")
+        arguments.mapping(shapes, "outlines", "a dictionary of htf.frame.names.Outlines by axis")
         return cls(tuple(read_axis(one, shapes) for one in given), known["crs"])
 
 

@@ -89,7 +89,8 @@ class Outlines:
     Examples
     --------
     >>> import htf
-    >>> htf.Outlines((b"",), (("wards", (3,)),)).attributes
+    >>> from htf.frame.names import Outlines
+    >>> Outlines((b"",), (("wards", (3,)),)).attributes
     (('wards', (3,)),)
     """
 
@@ -135,7 +136,9 @@ class Names:
     outlines: Outlines | None = None
 
     def __post_init__(self) -> None:
-        levels = arguments.items(self.levels, "the levels of names", "a tuple of htf.Level")
+        levels = arguments.items(
+            self.levels, "the levels of names", "a tuple of htf.frame.names.Level"
+        )
         for level in levels:
             arguments.instance(level, Level, "each level of names")
         object.__setattr__(self, "levels", tuple(levels))

@@ -43,7 +43,8 @@ class RegionTree:
     --------
     >>> import htf
     >>> import numpy as np
-    >>> tree = htf.RegionTree((4, 4))
+    >>> from htf.mechanisms import RegionTree
+    >>> tree = RegionTree((4, 4))
     >>> tree.split(np.array([0]), np.array([0]), np.array([2]))
     array([[1, 2]])
     >>> len(tree)
@@ -329,7 +330,8 @@ class RegionTree:
 
         Examples
         --------
-        >>> line = htf.RegionTree((6,))
+        >>> from htf.mechanisms import RegionTree
+        >>> line = RegionTree((6,))
         >>> line.cut(np.array([0]), np.array([0]), np.array([1, 3]), np.array([2]))
         array([1, 2, 3])
         """
@@ -410,7 +412,8 @@ class RegionTree:
 
         Examples
         --------
-        >>> len(htf.RegionTree.from_arrays((4, 4), tree.parent, tree.low, tree.high))
+        >>> from htf.mechanisms import RegionTree
+        >>> len(RegionTree.from_arrays((4, 4), tree.parent, tree.low, tree.high))
         3
         """
         if len(parent) == 0 or not np.array_equal(low[0], np.zeros(len(shape), dtype=np.int64)):

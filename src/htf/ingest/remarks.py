@@ -38,7 +38,8 @@ class NothingInside(UserWarning):
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     _ = htf.read_points({"lon": [50.0], "lat": [50.0]}, domain, allow_empty=True)
-    >>> any(one.category is htf.NothingInside for one in caught)
+    >>> from htf.ingest.remarks import NothingInside
+    >>> any(one.category is NothingInside for one in caught)
     True
     """
 

@@ -18,6 +18,7 @@ from typing import Any
 from htf.base import arguments, plugins
 from htf.curator.window import Steps, Window
 from htf.errors import InputError
+from htf.frame.tree import RegionTree
 from htf.mechanisms.base import (
     Histogram,
     Mechanism,
@@ -33,6 +34,7 @@ from htf.mechanisms.base import (
 __all__ = [
     "Histogram",
     "Mechanism",
+    "RegionTree",
     "Steps",
     "Window",
     "find_mechanism",
@@ -145,7 +147,7 @@ def _offered(name: str) -> type[Mechanism] | str:
 def _check(cls: Any, where: str, name: str) -> None:
     """It is a mechanism, and says so under the name of its entry point."""
     if not (isinstance(cls, type) and issubclass(cls, Mechanism)) or inspect.isabstract(cls):
-        raise InputError(f"{where} must be a subclass of htf.Mechanism with a `build`")
+        raise InputError(f"{where} must be a subclass of htf.mechanisms.Mechanism with a `build`")
     said = getattr(cls, "citation", None) and (cls.__doc__ or "").strip()
     if getattr(cls, "name", None) != name or not said:
         raise InputError(

@@ -42,7 +42,8 @@ class Histogram:
     --------
     >>> import htf
     >>> import numpy as np
-    >>> htf.Histogram(np.array([0]), np.array([42]), np.array([2.0]), "last-count").estimates
+    >>> from htf.mechanisms import Histogram
+    >>> Histogram(np.array([0]), np.array([42]), np.array([2.0]), "last-count").estimates
     array([42])
     """
 
@@ -80,7 +81,8 @@ class Mechanism(ABC):
     --------
     >>> import htf
     >>> mechanism = htf.make_mechanism("htf")
-    >>> mechanism.name, isinstance(mechanism, htf.Mechanism)
+    >>> from htf.mechanisms import Mechanism
+    >>> mechanism.name, isinstance(mechanism, Mechanism)
     ('htf', True)
     """
 
@@ -136,7 +138,9 @@ class Mechanism(ABC):
         Examples
         --------
         >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
-        >>> window = htf.Window(domain, htf.RegionTree(domain.shape), htf.Epsilon.of(1))
+        >>> from htf.mechanisms import RegionTree
+        >>> from htf.mechanisms import Window
+        >>> window = Window(domain, RegionTree(domain.shape), htf.Epsilon.of(1))
         >>> question = next(mechanism.build(window))
         >>> question.kind, len(question.regions)
         ('count', 1)

@@ -101,7 +101,8 @@ class LedgerLine:
 
         Examples
         --------
-        >>> htf.LedgerLine.from_dict(line.to_dict()) == line
+        >>> from htf.privacy.ledger import LedgerLine
+        >>> LedgerLine.from_dict(line.to_dict()) == line
         True
         """
         exact = {

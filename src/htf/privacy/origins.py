@@ -45,7 +45,8 @@ class FileMark:
     >>> import htf
     >>> from pathlib import Path
     >>> _ = Path("land.csv").write_text("lon,lat")
-    >>> mark = htf.FileMark.of(Path("land.csv"))
+    >>> from htf.privacy.origins import FileMark
+    >>> mark = FileMark.of(Path("land.csv"))
     >>> mark.size
     7
     """
@@ -77,7 +78,8 @@ class FileMark:
 
         Examples
         --------
-        >>> htf.FileMark.of(Path("land.csv")) == mark
+        >>> from htf.privacy.origins import FileMark
+        >>> FileMark.of(Path("land.csv")) == mark
         True
         """
         found = os.stat(path)

@@ -161,7 +161,8 @@ class FromCurator:
 
         Examples
         --------
-        >>> htf.Clipped.from_dict(clipped.to_dict()) == clipped
+        >>> from htf.privacy.clipping import Clipped
+        >>> Clipped.from_dict(clipped.to_dict()) == clipped
         True
         """
         written, given = _written(cls), arguments.mapping(data, cls.name, "a dictionary")

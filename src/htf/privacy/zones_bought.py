@@ -34,7 +34,8 @@ class ZonesBought:
     >>> import htf
     >>> domain = htf.Domain.from_bounds(0, 0, 2, 2, cells=2)
     >>> matrix = htf.FrequencyMatrix.from_dense(domain, [[500, 20], [0, 30]])
-    >>> zones = htf.ZonesBought(htf.publish(matrix, epsilon=1))
+    >>> from htf.privacy.zones_bought import ZonesBought
+    >>> zones = ZonesBought(htf.publish(matrix, epsilon=1))
     >>> zones.kind, str(zones.epsilon)
     ('zones', '1')
     """

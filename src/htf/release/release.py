@@ -114,7 +114,8 @@ class MeasurementTable(ReadOnlyArrays):
 
         Examples
         --------
-        >>> len(htf.MeasurementTable.from_parts([table.columns(), table.columns()]))
+        >>> from htf.release.release import MeasurementTable
+        >>> len(MeasurementTable.from_parts([table.columns(), table.columns()]))
         10
         """
         columns: dict[str, list[IntArray]] = {f.name: [np.empty(0, np.int64)] for f in fields(cls)}
@@ -408,7 +409,8 @@ class Release(ReadOnlyArrays):
         >>> from dataclasses import fields
         >>> names = [f.name for f in fields(release) if f.init and f.name not in
         ...          ("tree", "leaves", "estimates", "scales", "estimator", "facts")]
-        >>> histogram = htf.Histogram(
+        >>> from htf.mechanisms import Histogram
+        >>> histogram = Histogram(
         ...     release.leaves, release.estimates, release.scales, release.estimator, release.facts)
         >>> rest = {name: getattr(release, name) for name in names}
         >>> htf.Release.from_histogram(histogram, tree=release.tree, **rest) == release
