@@ -310,6 +310,7 @@ def test_the_check_prints_what_the_page_shows(
     assert capfd.readouterr().out == "80 7 wann\n"
 
 
+@pytest.mark.slow
 def test_the_exports_work(city: Path) -> None:
     page = (ROOT / "docs/export.md").read_text()
     ours = [c for c in commands(page) if " -o " in c]
@@ -371,6 +372,7 @@ def test_the_maps_work(
     assert told.count("Wrote ") == len(ours)
 
 
+@pytest.mark.slow
 def test_the_reports_work(city: Path) -> None:
     page = (ROOT / "docs/report.md").read_text()
     ours = [c for c in commands(page) if " -o " in c or " init " in c]

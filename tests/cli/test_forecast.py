@@ -157,6 +157,7 @@ def test_records_of_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert told["counted"].endswith("per person, scaled")
 
 
+@pytest.mark.slow
 def test_like_a_release_of_people(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = ask(capsys, "--like", folder / "people.parquet", "--runs", 1)
     assert "Counted: split people." in out

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import BudgetError, Curator, Epsilon, FrequencyMatrix, InputError
@@ -24,6 +24,7 @@ from htf.frame.tree import MOST_LAYERS, RegionTree
 from htf.mechanisms.base import Histogram, Mechanism
 from htf.privacy.ledger import Ledger, LedgerLine
 from support import city_matrix, grid
+from telling import examples
 
 
 def count_of(regions: Any, units: Any, label: str = "test") -> CountRegions:
@@ -32,7 +33,7 @@ def count_of(regions: Any, units: Any, label: str = "test") -> CountRegions:
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_spent_is_the_largest_sum_over_cells(data: Any) -> None:
     """Charges and cuts in any order, regions repeated, ancestors charged after descendants."""
     tree = RegionTree((8, 6))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -23,6 +23,7 @@ from htf.frame.nesting import Nesting
 from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 from support import grid
+from telling import examples
 
 ALARM = (
     1e-9  # of each comparison of frequencies: with six of them, one false alarm in 160 million runs
@@ -294,7 +295,7 @@ def test_regions_that_take_long_to_draw_are_drawn_apart() -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_nesting_is_that_of_boxes(data: st.DataObject) -> None:
     """Against a naive search through all pairs."""
     tree, _ = two_levels(3, 4)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -30,6 +30,7 @@ from htf.curator.noise import SeededNoise
 from htf.curator.sampler import Words
 from htf.frame.tree import RegionTree
 from support import city_matrix, dense, grid, matrices, with_one_more
+from telling import examples
 
 ALARM = 1e-6  # for each statistical check; seeds are fixed
 
@@ -93,7 +94,7 @@ def test_wrong_probabilities_would_be_seen() -> None:
 
 
 @given(st.lists(st.integers(0, 6), min_size=2, max_size=12))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_runs_list_every_cut_once_with_its_utility(counts: list[int]) -> None:
     array, occupied = np.array(counts), np.flatnonzero(counts)
     order = np.random.default_rng(1).permutation(len(occupied))
@@ -109,7 +110,7 @@ def test_runs_list_every_cut_once_with_its_utility(counts: list[int]) -> None:
 
 
 @given(st.lists(st.integers(0, 30), min_size=2, max_size=12), st.integers(0, 2**64 - 1))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_the_exact_path_agrees_with_the_float_path(counts: list[int], drawn: int) -> None:
     """Wherever floats are sure of the run, decimals choose the same one."""
     array, occupied = np.array(counts), np.flatnonzero(counts).astype(np.int32)
@@ -314,7 +315,7 @@ def test_as_many_words_lead_to_each_number(limit: int) -> None:
 
 
 @given(st.data(), matrices((1,)))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_median_loss_is_within_epsilon(data: Any, matrix: FrequencyMatrix) -> None:
     """Exact probabilities of every cut on neighbours, and the utility's sensitivity."""
     counts = dense(matrix)
@@ -496,7 +497,7 @@ def linear(factors: Any, edges: Any, epsilon: str = "1") -> LinearQueries:
 
 
 @given(st.data(), matrices((1, 2, 3)))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_linear_queries_agree_with_the_kronecker_product(
     data: Any, matrix: FrequencyMatrix
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import Curator, Epsilon, FrequencyMatrix, InputError
@@ -27,7 +27,7 @@ from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import RegionTree
 from htf_bench.mechanisms.dawa import Curve, hilbert_index, morton_index
 from support import dense, grid, matrices, with_one_more
-from telling import telling
+from telling import examples, telling
 
 Counts = st.lists(st.sampled_from([0, 0, 1, 2, 3, 50]), min_size=1, max_size=24)
 
@@ -65,7 +65,7 @@ def naive_deviation(counts: IntArray) -> int:
 
 
 @given(Counts)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_costs_are_the_deviations_rounded_down(values: list[int]) -> None:
     counts = np.array(values)
     costs = bucket_costs(counts)
@@ -76,7 +76,7 @@ def test_costs_are_the_deviations_rounded_down(values: list[int]) -> None:
 
 
 @given(Counts, st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_costs_move_by_no_more_than_the_proof_says(values: list[int], data: Any) -> None:
     """By 0 for one position, 1 for two, 2 for more; and only in buckets that hold the record."""
     counts = np.array(values)
@@ -105,7 +105,7 @@ def cost_of(partition: tuple[int, ...], costs: IntArray) -> int:
 
 
 @given(st.integers(1, 9), st.integers(1, 4), st.data())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_the_cheapest_of_all_partitions_is_found(positions: int, spread: int, data: Any) -> None:
     """Against all of them, with many ties, which go to the shortest last buckets."""
     levels = positions.bit_length()
@@ -226,7 +226,7 @@ def test_noise_beyond_64_bits_of_sums_is_added_up_exactly() -> None:
 
 
 @given(matrices(), st.data())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_runs_are_sums_along_the_curve_and_move_by_their_sensitivity(
     matrix: FrequencyMatrix, data: Any
 ) -> None:

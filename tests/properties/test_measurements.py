@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from htf import FrequencyMatrix, InputError
@@ -15,6 +15,7 @@ from htf.curator.measurements import CountRegions, ScoreSplits, own_integers
 from htf.frame.domain import IntArray
 from htf.frame.tree import RegionTree
 from support import dense, grid, matrices, naive_objective, with_one_more
+from telling import examples
 
 
 def random_tree(draw: Any, shape: tuple[int, ...], cuts: int = 6) -> RegionTree:
@@ -53,7 +54,7 @@ def all_splits(tree: RegionTree) -> tuple[IntArray, IntArray, IntArray]:
 
 
 @given(st.data(), matrices())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_counts_and_objectives_agree_with_naive_references(
     data: Any, matrix: FrequencyMatrix
 ) -> None:
@@ -70,7 +71,7 @@ def test_counts_and_objectives_agree_with_naive_references(
 
 
 @given(st.data(), matrices())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_no_measurement_moves_by_more_than_it_claims(data: Any, matrix: FrequencyMatrix) -> None:
     """One record more: answers about its cell move by at most the sensitivity, others not at all."""
     tree = random_tree(data.draw, matrix.domain.shape)
@@ -173,7 +174,7 @@ def magnitudes(bits: int) -> st.SearchStrategy[int]:
 @example(2**53 - 1, 2**62, 0, 2**33)
 @example(2**33, 2**62, 0, 2**33)
 @example(2**52, 2**60, 0, 2**10)  # the product is just 2**63
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_deviation_is_exact_beyond_64_bits(total: int, size: int, above: int, number: int) -> None:
     """2 * rest * number passes 64 bits on fine grids; Python's integers are the reference.
 

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import Epsilon, FrequencyMatrix, InputError, Protection, RecordsPerPerson, publish, verify
@@ -28,6 +28,7 @@ from htf.privacy.protection import (
 from htf.recipes.quote import OFFERS
 from htf.recipes.recipe import Recipe
 from support import city_matrix
+from telling import examples
 
 ALARM = 1e-6  # for each statistical check; seeds are fixed
 SHARES = [Fraction(1, 2), Fraction(9, 10), Fraction(1, 4), Fraction(2, 3)]
@@ -61,7 +62,7 @@ def test_a_person_with_k_records_gets_a_release_of_a_kth_of_epsilon(name: str) -
     st.one_of(st.just(0), st.integers(0, 10**18)),
     st.one_of(st.just(0), st.integers(0, 10**18)),
 )
-@settings(max_examples=300)
+@examples(300)
 def test_the_parts_never_exceed_the_claim(
     units: int, number: int, measured: int, of_people: int
 ) -> None:
@@ -96,7 +97,7 @@ def part_of(total: Epsilon, share: Fraction) -> Epsilon:
     st.integers(1, 10**18),
     st.fractions(0, 1).filter(lambda share: share < 1),
 )
-@settings(max_examples=200)
+@examples(200)
 def test_a_share_of_epsilon_leaves_something(units: int, share: Fraction) -> None:
     """As `htf release --spend` takes it: rounded down, and never all."""
     total = Epsilon(units)
@@ -134,7 +135,7 @@ def test_no_activity_tells_more_than_epsilon() -> None:
 
 
 @given(st.lists(st.integers(1, 2**21), max_size=30), st.integers(1, 2**20))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_marks_tell_how_many_people_and_records_there_are(records: list[int], most: int) -> None:
     people = RecordsPerPerson.from_records(np.array(records, dtype=np.int64), most)
     counted, at = parts_by_mark(people), np.array(marks(most))

@@ -187,7 +187,7 @@ def test_weighed_records_show_nothing() -> None:
 
 
 @given(RECORDS, st.integers(1, 8), st.integers(1, 40))
-@settings(max_examples=40)
+@examples(40)
 def test_one_person_moves_the_activity_of_sums_by_one(
     records: list[Record], limit: int, most: int
 ) -> None:
@@ -223,7 +223,7 @@ def test_one_person_moves_the_activity_of_sums_by_one(
     st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=30), min_size=1, max_size=60),
     st.integers(1, 5),
 )
-@settings(max_examples=40)
+@examples(40)
 def test_sums_beyond_those_kept_lie_between_the_bounds(people: list[list[int]], kept: int) -> None:
     """Without noise, and whichever records of a person are kept. Parts of people are rounded by less than a unit each."""
     most = 180

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import shapely
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf.frame import zone_index as index_module
@@ -18,6 +18,7 @@ from htf.frame.domain import FloatArray
 from htf.frame.zone_index import find_cells, zone_index
 from htf.frame.zone_kernels import TINY, exact_side, is_left
 from support import exact_zone
+from telling import examples
 
 SCALES = [1.0, 1e-3, 5e6, 1e-12]
 SHIFTS = [0.0, 0.1, 5e6, -118.25]
@@ -61,7 +62,7 @@ def tilings(draw: st.DrawFn) -> tuple[list[shapely.Geometry], np.random.Generato
     return list(moved), generator
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(tilings())
 def test_every_point_of_a_tiling_is_in_exactly_one_zone(
     tiling: tuple[list[shapely.Geometry], np.random.Generator],
@@ -85,7 +86,7 @@ def test_every_point_of_a_tiling_is_in_exactly_one_zone(
     assert np.array_equal((each.sum(axis=0) == 1)[deep], inside_all[deep])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(tilings())
 def test_zones_are_those_of_exact_arithmetic(
     tiling: tuple[list[shapely.Geometry], np.random.Generator],
@@ -100,7 +101,7 @@ def test_zones_are_those_of_exact_arithmetic(
     assert found.tolist() == wanted
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     st.lists(
         st.one_of(

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import Domain, InputError
 from htf.query.box_files import read_box_file
+from telling import examples
 
 DOMAIN = Domain.from_bounds(0, 50, 10, 60, 32)
 ROW = [1.5, 52.0, 2.25, 53.0]
@@ -68,7 +69,7 @@ def test_other_columns_are_kept_as_they_were_written(tmp_path: Path) -> None:
 texts = st.text(st.characters(exclude_characters='\r\n"', exclude_categories=["Cs"]), max_size=8)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(texts | st.integers().map(str) | st.floats().map(str), min_size=1, max_size=5))
 def test_nothing_is_lost(tmp_path_factory: pytest.TempPathFactory, names: list[str]) -> None:
     """Whatever a column holds, writing it again gives the same text."""

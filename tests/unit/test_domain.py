@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import Axis, Domain, InputError
 from htf.frame.domain import tiles
 from htf.frame.tree import RegionTree
 from support import grid
+from telling import examples
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def naive_tiles(low: Any, high: Any, shape: tuple[int, ...]) -> bool:
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_tiles_agrees_with_painting_the_cells(data: Any) -> None:
     """On real tilings, and on tilings with one edge moved, a box dropped or a box doubled."""
     shape = tuple(data.draw(st.integers(2, 5)) for _ in range(data.draw(st.integers(1, 3))))

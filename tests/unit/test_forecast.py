@@ -369,6 +369,7 @@ def test_counting_people_has_no_bias() -> None:
     assert [a.to_dict() for a in again.main.areas] == [a.to_dict() for a in found.main.areas]
 
 
+@pytest.mark.slow
 def test_counting_records_has_the_bias_of_those_not_kept() -> None:
     """Unscaled, bias is the share of records that are not kept; scaled, it is far less."""
     plans = [

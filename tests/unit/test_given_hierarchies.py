@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import (
@@ -39,6 +39,7 @@ from htf.mechanisms.zones import Zones, best_shares, error_ratios
 from htf.publication import default_mechanism
 from htf.release.release import MeasurementTable
 from support import grid
+from telling import examples
 
 ROOT = np.zeros(1, dtype=np.int64)
 
@@ -304,7 +305,7 @@ def test_a_budget_too_small_to_share_is_refused() -> None:
 
 
 @given(st.lists(st.lists(st.floats(0, 1e6), min_size=1, max_size=9), min_size=1, max_size=6))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_rounding_keeps_sums_and_moves_nothing_by_one_or_more(groups: list[list[float]]) -> None:
     tree, sizes = RegionTree((sum(map(len, groups)) + 1,)), [len(group) for group in groups]
     edges = np.cumsum(sizes)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import InputError
 from htf.frame.domain import IntArray, tiles
 from htf.frame.halving import Neighbourhood, halve_often, halving_axes
 from htf.frame.tree import RegionTree
+from telling import examples
 
 SHAPES = [(1,), (2,), (7,), (1, 9), (5, 4), (3, 13), (8, 8), (3, 5, 7), (2, 1, 6), (4, 4, 4)]
 
@@ -50,7 +51,7 @@ def test_all_axes_take_turns_the_longest_first(
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=3))
-@settings(max_examples=30)
+@examples(30)
 def test_after_all_turns_every_piece_is_a_cell(shape: list[int]) -> None:
     if np.prod(shape) > 5000:
         shape = shape[:2]
@@ -96,7 +97,7 @@ def naive_neighbour(tree: RegionTree, created: IntArray, region: int, axis: int,
 
 
 @given(trees_of_halves())
-@settings(max_examples=150)
+@examples(150)
 def test_neighbours_are_those_of_a_naive_search(tree: RegionTree) -> None:
     beside = Neighbourhood(tree)
     for region in range(len(tree)):

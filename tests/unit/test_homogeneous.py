@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import Axis, Domain, FrequencyMatrix, InputError, Release, publish, read_prior, verify
@@ -34,6 +34,7 @@ from htf.release.release import MeasurementTable
 from htf.synthetic.trips import synthetic_trips
 from htf_bench.datasets import GaussianSet
 from support import city_matrix, dense, grid
+from telling import examples
 
 UNIT = UNITS_PER_EPSILON
 
@@ -94,7 +95,7 @@ def counted_trees(draw: st.DrawFn) -> tuple[RegionTree, TreeCounts]:
 
 @pytest.mark.filterwarnings("error")
 @given(counted_trees())
-@settings(max_examples=60)
+@examples(60)
 def test_no_estimate_is_negative_and_halves_add_up(made: tuple[RegionTree, TreeCounts]) -> None:
     tree, counts = made
     estimates = estimated(tree, counts)
@@ -107,7 +108,7 @@ def test_no_estimate_is_negative_and_halves_add_up(made: tuple[RegionTree, TreeC
 
 @pytest.mark.filterwarnings("error")
 @given(counted_trees())
-@settings(max_examples=60)
+@examples(60)
 def test_parts_keep_what_leaves_hold(made: tuple[RegionTree, TreeCounts]) -> None:
     tree, counts = made
     leaves = leaves_of(tree)

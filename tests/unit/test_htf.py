@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from htf import BudgetError, Curator, Epsilon, FrequencyMatrix, InputError, Release, publish, verify
@@ -24,6 +24,7 @@ from htf.mechanisms.htf import Htf
 from htf.privacy.ledger import sum_along_paths
 from htf.release.kinds import KINDS
 from support import city_matrix, grid, matrices
+from telling import examples
 
 STRANGE = [0, 0, 1, -1, 25, -25, 400, 10**6, -(10**6), 2**40, -(2**40), 2**60, -(2**60)]
 SHAPES = [(1, 1), (2,), (1, 50), (3, 5, 7), (100, 7), (2, 3, 2, 5), (31, 33)]
@@ -68,7 +69,7 @@ def mechanisms(draw: st.DrawFn) -> Htf:
     st.integers(0, 1000),
 )
 @example(Htf(halvings=1, growth=16.0), (31, 33), "1e-13", [2**60], 1)  # a round's share is no unit
-@settings(max_examples=120)
+@examples(120)
 def test_every_path_spends_the_budget_exactly_for_any_answers(
     mechanism: Htf, shape: tuple[int, ...], epsilon: str, noise: list[int], seed: int
 ) -> None:
@@ -83,7 +84,7 @@ def test_every_path_spends_the_budget_exactly_for_any_answers(
 
 
 @given(matrices(), st.integers(0, 100))
-@settings(max_examples=30)
+@examples(30)
 def test_questions_follow_from_answers_alone(matrix: FrequencyMatrix, seed: int) -> None:
     """Given the same answers, other data are asked the same questions at the same prices."""
     first = publish(matrix, "1", "htf", noise=SeededNoise(seed))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
@@ -25,6 +25,7 @@ from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 from support import city_matrix
+from telling import examples
 
 
 @st.composite
@@ -86,7 +87,7 @@ def dense_solve(tree: RegionTree, counts: TreeCounts) -> tuple[FloatArray, Float
     return estimates, np.where(unseen, np.inf, variances)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(counted_trees())
 def test_estimates_and_variances_are_those_of_a_dense_solve(
     counted: tuple[RegionTree, TreeCounts],
@@ -98,7 +99,7 @@ def test_estimates_and_variances_are_those_of_a_dense_solve(
     np.testing.assert_allclose(variances, expected_variances, rtol=1e-6)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(counted_trees(), st.randoms(use_true_random=False))
 def test_counts_that_agree_are_kept_to_the_last_bit(
     counted: tuple[RegionTree, TreeCounts], random: Any
@@ -119,7 +120,7 @@ def test_counts_that_agree_are_kept_to_the_last_bit(
         assert np.isnan(estimates[~known]).all()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(counted_trees())
 def test_nonnegative_estimates_add_up_and_keep_what_was_not_negative(
     counted: tuple[RegionTree, TreeCounts],
@@ -160,7 +161,7 @@ def small_qp(total: float, z: FloatArray, s: FloatArray) -> FloatArray:
     return np.asarray(found.x)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 6), min_size=1, max_size=4))
 def test_the_projection_is_that_of_a_quadratic_program(seed: int, sizes: list[int]) -> None:
     random, layer = np.random.default_rng(seed), one_layer(sizes)

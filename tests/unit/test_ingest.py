@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import Axis, Domain, FrequencyMatrix, InputError, read_points
@@ -28,6 +28,7 @@ from htf.ingest.reading import Reading
 from htf.ingest.rows import cell_of
 from htf.privacy.protection import OF_RECORDS
 from support import dense, grid
+from telling import examples
 
 DOMAIN = Domain.from_bounds(-10, 40, 10, 60, (4, 2))
 LON = [-10.0, 9.999999, 10.0, -10.000001, 0.0, math.nan, math.inf, -math.inf, 3.0, 3.0]
@@ -97,7 +98,7 @@ def test_three_and_four_axes() -> None:
     st.integers(1, 10_000),
     st.lists(st.floats(-1e3, 2e3), min_size=1, max_size=30),
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_cells_agree_with_the_axis_to_the_bit(
     low: float, width: float, cells: int, values: list[float]
 ) -> None:

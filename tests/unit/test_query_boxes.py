@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf.base.compiled import many_ahead
@@ -17,6 +17,7 @@ from htf.query.boxes import BLOCK, RowCounter, count_boxes, share_inside, to_sna
 from htf.query.columns import COLUMNS, COUNTS
 from htf.query.index import BoxIndex
 from htf.query.outside import outside_note
+from telling import examples
 
 # Four leaves of one map: columns 0-1 and 2-3 of rows 0-1 and 2-3.
 DOMAIN = Domain.from_bounds(10, 40, 14, 48, 4)
@@ -151,7 +152,7 @@ def make_strips(cells: int) -> BoxIndex:
 bounds = st.floats(-1e6, 1e6, allow_subnormal=False)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(low=bounds, width=st.floats(1e-3, 1e6), cells=st.integers(1, 300), data=st.data())
 def test_edges_of_leaves_are_aligned_however_they_round(
     low: float, width: float, cells: int, data: st.DataObject
@@ -213,7 +214,7 @@ thousandths = st.integers(-30_000, 90_000).map(lambda number: number / 1000)
 edges = thousandths | st.sampled_from([0.0, 10.0, 14.0, 24.0, 40.0, 48.0])
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(edges, min_size=6, max_size=6))
 def test_the_share_inside_is_by_area_over_all_axes(ends: list[float]) -> None:
     """Compared with exact fractions; the edges of the map are among the edges."""

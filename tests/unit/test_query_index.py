@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf.errors import InputError
 from htf.estimation.noise_law import noise_variances
 from htf.frame.domain import FloatArray, IntArray, tiles
 from htf.query.index import CHUNK, FAN_OUT, BoxIndex
+from telling import examples
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def measure_naively(leaves: Leaves, low: FloatArray, high: FloatArray) -> dict[s
     return total
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     seed=st.integers(0, 2**32),
     shape=st.lists(st.integers(1, 12), min_size=1, max_size=4),

@@ -10,7 +10,7 @@ import numpy as np
 import pyproj
 import pytest
 import shapely
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -33,6 +33,7 @@ from support import (
     plain_intervals,
     uneven_reach,
 )
+from telling import examples
 
 MECHANISMS = ["htf", "htf-paper", "ag", "hb", "ug", "kdtree", "quadtree"]
 
@@ -154,7 +155,7 @@ def test_bars_of_independent_leaves() -> None:
     np.testing.assert_allclose(answers.count - answers.low, half, rtol=1e-8)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(counted_trees([(5, 4), (12, 1), (9, 9)]), st.integers(0, 2**32 - 1))
 def test_bars_after_least_squares_are_those_of_dense_matrices(
     made: tuple[RegionTree, TreeCounts, IntArray], seed: int
@@ -217,7 +218,7 @@ def test_on_a_huge_grid_a_polygon_of_a_cell_is_found() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:No area of the polygons")
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(hnp.arrays(np.float64, (8, 2), elements=st.integers(-2, 10).map(float)))
 def test_any_ring_counts_what_its_repair_covers(ring: FloatArray) -> None:
     """Rings that cross, touch or retrace themselves, or have no area at all."""

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pyproj
 import pytest
 import shapely
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import Axis, Domain, InputError, Release, publish, read_points
@@ -29,6 +29,7 @@ from htf.ingest.engines import read_memory
 from htf.ingest.geometry import decode_points
 from htf.ingest.remarks import NothingInside
 from support import Connections, counted, dense
+from telling import examples
 
 DOMAIN = Domain.from_bounds(-10, 40, 10, 60, (4, 2))
 TABLE = pa.table({"lon": [-9.0, 0.5, 9.0], "lat": [41.0, 55.0, 59.0], "who": ["a", "b", "a"]})
@@ -326,7 +327,7 @@ FORMS = ("little", "big", "z", "srid", "none", "nothing", "cut", "twice", "junk"
 
 
 @given(st.lists(st.tuples(POINT, st.sampled_from(FORMS)), max_size=6))
-@settings(max_examples=150)
+@examples(150)
 def test_a_point_is_decoded_by_its_own_bytes(given_: list[tuple[Any, str]]) -> None:
     """Alone or among others, whatever those are: two points in one field and none in the next are not
     one point in each."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -60,6 +60,7 @@ from support import (
     plain_intervals,
     uneven_reach,
 )
+from telling import examples
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +88,7 @@ def random_boxes(tree: RegionTree, seed: int) -> tuple[FloatArray, FloatArray]:
     return corners.min(axis=0), corners.max(axis=0)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(counted_trees(), st.integers(0, 2**32 - 1))
 def test_answers_and_variances_are_those_of_dense_matrices(
     made: tuple[RegionTree, TreeCounts, IntArray], seed: int
@@ -140,7 +141,7 @@ def test_wide_groups_of_which_nothing_is_known_of_one(seed: int) -> None:
     check_against_dense(found, tree, counts, leaves, shares(tree, leaves, low, high))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(counted_trees(), st.integers(0, 2**32 - 1))
 def test_half_widths_are_those_of_the_cumulants_of_dense_coefficients(
     made: tuple[RegionTree, TreeCounts, IntArray], seed: int
