@@ -453,7 +453,7 @@ def _check_clipped(release: Release, clipped: Clipped) -> list[Check]:
         clipped.check_fits(release.protection)
     except InputError as error:
         return [Check("clipped", False, str(error))]
-    found = f"{clipped.above:,} of {clipped.within + clipped.above:,} records above {clipped.protection.max_weight:,}"
+    found = f"{clipped.above:,} of {clipped.within + clipped.above:,} {clipped.things} above {clipped.protection.max_weight:,}"
     return [Check("clipped", True, f"{found}, with noise, for epsilon {clipped.epsilon}")]
 
 

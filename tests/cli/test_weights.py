@@ -92,7 +92,9 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "no column": (["--weight", ":6"], "it takes COLUMN:W"),
     "a limit of 0": (["--weight", "passengers:0"], "1"),
     "people": ([*WEIGHT, "--user", "taxi"], "--max-records K"),
-    "counted people": ([*WEIGHT, "--user", "taxi", "--count", "people"], "everyone counts once"),
+    "counted people": (
+        ["--weight", "passengers:5000", "--user", "taxi", "--count", "people"], "256 shares of a person with weights up to 5000",
+    ),
     "once": ([*WEIGHT, "--user", "taxi", "--max-records", "3", "--once-per", "all"], "may differ"),
     "auto without people": ([*WEIGHT, "--max-records", "auto"], "name the column of people"),
     "auto without an activity": (

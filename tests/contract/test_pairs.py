@@ -74,7 +74,7 @@ CONTENTS: dict[str, dict[str, Any]] = {
 KEPT = {"user": "who", "max_records": 2}
 UNITS: dict[str, dict[str, Any]] = {
     "records": {},
-    "people, split": {"user": "who"},
+    "people, split": {"user": "who", "count": "people"},
     "people, K records": KEPT,
     "person-months": {**KEPT, "per": "month", "time": "at"},
     "different people": {"user": "who", "distinct": 4},
@@ -97,7 +97,7 @@ class Row:
     def fields(self) -> dict[str, Any]:
         made = {**PLACES[self.place], **CONTENTS[self.content], **UNITS[self.unit], "epsilon": 2}
         if "distinct" in made and "weight" in made:
-            made |= KEPT  # split people have no weight
+            made |= KEPT
         if "distinct" in made and "zones" in made:
             made["distinct"] = "district"
         return made
@@ -586,10 +586,7 @@ DEEDS: dict[str, Callable[[Made], None]] = {
 # --- cells that are empty ------------------------------------------------------------------------------
 
 # A row, a part of its name, and the column (None: all), with the reason in mathematics.
-NO_WEIGHT = "A split person counts once, however often; a weight says how often. The two contradict each other."
-EMPTY: list[tuple[tuple[str, ...], str | None, str]] = [
-    (("sums of weights", "people, split"), None, NO_WEIGHT),
-]
+EMPTY: list[tuple[tuple[str, ...], str | None, str]] = []
 # What is not built yet.
 SOON = "It is being built."
 MISSING: list[tuple[tuple[str, ...], str | None, str]] = [

@@ -120,6 +120,33 @@ def test_one_person_changes_sums_by_at_most_k_times_the_limit(
     assert sums(read(shuffled, most, **options)) == sums(after)
 
 
+@examples(25)
+@given(
+    RECORDS, st.lists(RECORD, max_size=6), st.sampled_from([1, 4]), st.sampled_from([None, "day"])
+)
+def test_one_split_person_changes_sums_by_at_most_all_shares_times_the_limit(
+    records: list[Record], more: list[Record], most: int, per: str | None
+) -> None:
+    """Whoever is added, everybody else's sums stay as they are; and each person's are in proportion to their weights."""
+    person: list[Record] = [(x, y, "eve", at, weight) for x, y, _, at, weight in more]
+    options: dict[str, Any] = {"user": "who", "count": "people", "per": per, "time": "at"}
+    before, alone = (read(some, most, **options) for some in (records, person))
+    after = read([*records, *person], most, **options, **TOLD)
+    assert sums(after) == sums(before) + sums(alone)
+    units = len({at and at // 86_400 for *_, at, _ in person}) if per else 1
+    assert sum(sums(alone).values()) <= units * after.protection.most_shares == units * 256 * most
+    assert sum(cut(alone)) in ([256 * n for n in range(units + 1)])
+    assert tuple(np.add(cut(before), cut(alone))) == cut(after)
+    shuffled = [*reversed(person), *reversed(records)]
+    assert sums(read(shuffled, most, **options)) == sums(after)
+    weights = [
+        min(math.floor(weight), most) for x, *_, weight in person
+        if x < 3 and weight is not None and 0 <= weight < 2.0**1023
+    ]  # fmt: skip
+    if not per and weights:
+        assert abs(sum(sums(alone).values()) / 256 - np.mean(weights)) < most * len(weights) / 256
+
+
 @given(st.integers(1, 10**15), st.integers(1, 2**10), st.integers(1, 2**10), st.integers(1, 10**14))
 def test_prices_add_up_to_epsilon_at_most(units: int, kept: int, most: int, paid: int) -> None:
     protection = Protection("person", kept, weight="w", max_weight=most)

@@ -96,7 +96,7 @@ def test_protections_are_told(
         ({"weight": " p"}, "no blanks around it"),
         ({"weight": "a\x1b[2J"}, "printable"),
         ({"weight": "w" * 101}, "1 to 100"),
-        ({"unit": "person", "count": "people", "shares": 256, "weight": "p", "max_weight": 2}, "everyone counts once"),
+        ({"unit": "person", "count": "people", "shares": 256, "weight": "p", "max_weight": 4097}, "256 shares of a person"),
         ({"unit": "person", "once_per": "day", "weight": "p", "max_weight": 2}, "their weights may differ"),
         ({"unit": "person", "max_records": 2**11, "weight": "p", "max_weight": 2**10}, "more than 1048576 together"),
     ],
@@ -121,7 +121,7 @@ RIDES = {
         ({"max_weight": 6}, "give --weight COLUMN:W"),
         ({"weight": "seats", "max_weight": 6}, "no column 'seats'"),
         ({"weight": "passengers", "max_weight": 6, "user": "taxi"}, "--max-records K"),
-        ({"weight": "passengers", "max_weight": 6, "user": "taxi", "count": "people"}, "everyone counts once"),
+        ({"weight": "passengers", "max_weight": 4097, "user": "taxi", "count": "people"}, "lower the largest weight"),
         ({"weight": "passengers", "max_weight": 6, "user": "taxi", "max_records": 2, "once_per": "all"}, "may differ"),
         ({"weight": "passengers", "max_weight": "many"}, "whole number"),
     ],
@@ -129,6 +129,31 @@ RIDES = {
 def test_readings_that_cannot_be(options: dict[str, Any], says: str) -> None:
     with pytest.raises(InputError, match=says):
         read_points(RIDES, DOMAIN, **options)
+
+
+def test_weights_of_split_people_are_means_of_each() -> None:
+    """A taxi with a ride of 1 and one of 6 counts as 3.5; those without a weight count nothing."""
+    options = {"weight": "passengers", "max_weight": 6, "user": "taxi", "count": "people"}
+    found = read_points(RIDES, DOMAIN, **options)  # type: ignore[arg-type]
+    assert int(found.exact_counts.sum()) == 256 * 7 // 2
+    assert found.exact_weighed is not None
+    assert found.exact_weighed.exact == (128, 128)
+    unit = found.protection
+    assert (unit.most_records, unit.most_shares) == (256, 256 * 6)
+    assert (unit.quantity, unit.piece, unit.pieces) == (
+        "sum of passengers of split people", "share of a unit of passengers", "shares of a unit of passengers",
+    )  # fmt: skip
+    release = publish(
+        found, 1, noise="seeded:1", bought=(measure_clipped(found, "0.1", noise="seeded:2"),)
+    )
+    assert release.record_epsilon == Epsilon.of("0.9") // (256 * 6)
+    assert release.count().count[0] == pytest.approx(3.5, abs=60)
+    for said in (
+        "sum of passengers of split people",
+        "each person counts with the mean weight",
+        "shares of people",
+    ):
+        assert said in release.statement
 
 
 def test_what_is_left_out_is_told_to_the_curator() -> None:

@@ -1,7 +1,8 @@
 """Measures how many records have a weight above the largest one, with noise. Sensitive.
 
 Every record is in one of two classes: its weight is up to the limit, or above it. So a record moves one of two numbers
-by one, and a person of whom K records are kept moves them by K together. Proof: docs/proofs/weights.md.
+by one, and a person of whom K records are kept moves them by K together. Of split people shares are counted, and one
+person moves them by all their shares together. Proof: docs/proofs/weights.md.
 """
 
 from __future__ import annotations
@@ -78,14 +79,14 @@ def measure_clipped(
     payment = replace(payment, unit=protection.name)
     units = np.full(len(exact), payment.price.units, dtype=np.int64)
     with payment.charged(Clipped.kind) as entry:
-        within, above = (exact + payment.noise.draw(units, protection.max_records)).tolist()
+        within, above = (exact + payment.noise.draw(units, protection.most_records)).tolist()
         drawn = payment.noise.description, payment.noise.private
         return Clipped(within, above, protection, payment.price, *drawn, budget_entry=entry)
 
 
 def records_by_weight(matrix: FrequencyMatrix) -> IntArray:
     """The exact number of records up to the largest weight, and above it. Sensitive. A record is in one of them, and a
-    unit has at most `max_records` records."""
+    unit has at most `most_records` records, or shares."""
     if matrix.exact_weighed is None:
         raise InputError(
             "this matrix does not know which records were cut at the largest weight: read it with htf.read_points and "

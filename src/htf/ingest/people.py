@@ -6,8 +6,8 @@ docs/proofs/people.md proves what follows from that. If the unit is a person in 
 "person" means a person in one period everywhere in this module.
 
 Where people are counted, the shares of a person are handed out to all their records as evenly as whole numbers
-allow. In the order of cells, record i of n gets round(S (i + 1) / n) - round(S i / n) of S shares, which add up
-to S. Records in the same cell are alike, so it does not matter which of them is called first.
+allow. In the order of cells, and of weights if there are any, record i of n gets round(S (i + 1) / n) - round(S i / n) of S shares, which add up
+to S. Records in the same cell, of the same weight, are alike, so it does not matter which of them is called first.
 
 Where records are counted, at most K of each person are kept.
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ibis.expr.types import FloatingValue, IntegerValue, Table
 
 PERSON, SPELLING, PERIOD, CELL, TIME = "person", "spelling", "period", "cell", "time"
-BOX, RANK, WEIGHT, WHEN = "box", "rank", "weight", "when"
+BOX, RANK, WEIGHT, WHEN, SHARE = "box", "rank", "weight", "when", "share"
 WHO = (PERSON, SPELLING, PERIOD)
 
 
@@ -53,19 +53,23 @@ def count_records(located: Table) -> Table:
     return counted.filter(counted.records > 0)
 
 
-def count_shared(located: Table, shares: int) -> Table:
-    """The number of shares of people in each cell. Every person has `shares` of them. It takes one scan, so that
-    rows of a query need no care of their own."""
-    who = _who(located)
+def count_shared(
+    located: Table, shares: int, count: Callable[[Table], Table] | None = None
+) -> Table:
+    """The number of shares of people in each cell, or what else `count` finds of records with shares. Every person has
+    `shares` of them. It takes one scan, so that rows of a query need no care of their own."""
+    who, order = _who(located), [name for name in (CELL, WEIGHT) if name in located.columns]
     located = located.filter(located[CELL].notnull())
     # Not row_number, which is an integer of 32 bits on Spark.
     number = located[CELL].count()
     ranked = located.mutate(
-        place=number.over(rows=(None, 0), group_by=who, order_by=CELL),
+        place=number.over(rows=(None, 0), group_by=who, order_by=order),
         records=number.over(group_by=who),
     )
     before = ratio(ranked.place - 1, shares, ranked.records)
-    shared = ranked.select(CELL, share=ratio(ranked.place, shares, ranked.records) - before)
+    shared = ranked.select(*order, share=ratio(ranked.place, shares, ranked.records) - before)
+    if count is not None:
+        return count(shared)
     counted = shared.group_by(CELL).agg(records=shared.share.sum().cast("int64"))
     return counted.filter(counted.records > 0)
 

@@ -483,6 +483,8 @@ def _count_weights(located: Table, protection: Protection, *, of_query: bool) ->
 
     if protection.unit == RECORD:
         return count(located)
+    if protection.count == PEOPLE:
+        return count_shared(located, protection.shares, count)
     return count_kept(located, protection.max_records, of_query=of_query, count=count)
 
 

@@ -19,7 +19,6 @@ from htf.ingest.time_formats import TimeFormat
 from htf.privacy.apart import ToldApart
 from htf.privacy.protection import (
     COUNTED,
-    NO_WEIGHT_OF_PEOPLE,
     NO_WEIGHT_ONCE,
     ONCE_PER,
     PEOPLE,
@@ -246,8 +245,6 @@ class Reading(Access):
         if self.weight is None:
             return
         Protection(weight=self.weight, max_weight=self.max_weight)  # type: ignore[arg-type]
-        if self.count == PEOPLE:
-            raise InputError(NO_WEIGHT_OF_PEOPLE)
         if self.once_per is not None:
             raise InputError(NO_WEIGHT_ONCE)
 
@@ -305,22 +302,18 @@ class Reading(Access):
                 )
             return self._weighed(Protection())
         if self.counted == PEOPLE:
-            return Protection(
+            split = Protection(
                 PERSON,
                 once_per=self.once_per,
                 count=PEOPLE,
                 per=self.per,
                 shares=SHARES_OF_A_PERSON,
             )
+            return self._weighed(split)
         if self.max_records is None:
             raise InputError(
                 "to count records and protect people, give the number of records to keep per person: --max-records K "
-                "(in Python: max_records)"
-                + (
-                    ""
-                    if self.weight
-                    else "; or count split people, who need none (--count people; in Python: count)"
-                )
+                "(in Python: max_records); or count split people, who need none (--count people; in Python: count)"
             )
         if isinstance(self.max_records, str) and self.max_records == AUTO:
             raise InputError(

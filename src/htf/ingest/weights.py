@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from htf.ingest import expressions as ex
-from htf.ingest.people import CELL, WEIGHT
+from htf.ingest.people import CELL, SHARE, WEIGHT
 
 if TYPE_CHECKING:
     from ibis.expr.types import FloatingValue, IntegerValue, Table
@@ -45,14 +45,17 @@ def only_weighed(located: Table) -> Table:
 
 
 def count_weights(located: Table, most: int) -> Table:
-    """In each cell, the sum of the weights, the number of records, and how many of them are above the limit."""
+    """In each cell, the sum of the weights, the number of records, and how many of them are above the limit. Where records
+    have shares of a person, each counts as often as it has."""
     import ibis
 
     weight, limit = located[WEIGHT], ibis.literal(most).cast("int64")
     is_above = weight > limit
+    one = located[CELL].notnull().ifelse(1, 0).cast("int64")
+    share = located[SHARE] if SHARE in located.columns else one
     counted = located.group_by(CELL).agg(
-        records=is_above.ifelse(limit, weight).sum().cast("int64"),
-        kept=located[CELL].count().cast("int64"),
-        above=is_above.ifelse(1, 0).sum().cast("int64"),
+        records=(share * is_above.ifelse(limit, weight)).sum().cast("int64"),
+        kept=share.sum().cast("int64"),
+        above=(share * is_above.ifelse(1, 0)).sum().cast("int64"),
     )
     return counted.filter(counted[KEPT] > 0)

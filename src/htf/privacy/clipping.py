@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from htf.base import arguments
 from htf.errors import InputError
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
-from htf.privacy.protection import Protection
+from htf.privacy.protection import RECORDS, Protection
 from htf.privacy.purchase import FromCurator, Rows
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ MOST_CLIPPED = 2**62  # records and noise
 OUTSIDE = 0.025  # how often noise on one of the two numbers may be larger: both ends hold at 95 %
 
 CLIPPED = (
-    "How many records have a weight above {most}, and so count as {most}, was measured with noise, for {price} of the "
+    "How many {things} have a weight above {most}, and so count as {most}, was measured with noise, for {price} of the "
     "epsilon of {epsilon}: {share}. How much was cut off from them is not known: sums may be lower than the truth."
 )
-CLIPPED_SHARE = "about {share} of records (between {low} and {high})"
+CLIPPED_SHARE = "about {share} of {things} (between {low} and {high})"
 CLIPPED_HIDDEN = "the noise is too large to tell"
 
 
@@ -86,6 +86,11 @@ class Clipped(FromCurator):
         self._check_paid()
 
     @property
+    def things(self) -> str:
+        """What was counted: records, or shares of people."""
+        return RECORDS if self.protection.count == RECORDS else "shares of people"
+
+    @property
     def share(self) -> tuple[float, float, float] | None:
         """The share of records that were cut, and the ends of its 95 % interval; None where noise hides all records."""
         reach = self._reach
@@ -105,7 +110,7 @@ class Clipped(FromCurator):
 
         Discrete Laplace noise with p = exp(-rate) is beyond r with the probability 2 p^(r + 1) / (1 + p).
         """
-        rate = self.epsilon.units / UNITS_PER_EPSILON / self.protection.max_records
+        rate = self.epsilon.units / UNITS_PER_EPSILON / self.protection.most_records
         return max(math.ceil(-math.log(OUTSIDE / 2 * (1 + math.exp(-rate))) / rate) - 1, 0)
 
     def check_fits(self, protection: Protection) -> None:
@@ -138,9 +143,13 @@ class Clipped(FromCurator):
         share = CLIPPED_HIDDEN
         if self.share is not None:
             found, low, high = (f"{100 * one:.2g} %" for one in self.share)
-            share = CLIPPED_SHARE.format(share=found, low=low, high=high)
+            share = CLIPPED_SHARE.format(share=found, low=low, high=high, things=self.things)
         most, price = self.protection.max_weight, self.epsilon
-        return [CLIPPED.format(share=share, price=price, epsilon=release.epsilon, most=most)]
+        return [
+            CLIPPED.format(
+                share=share, price=price, epsilon=release.epsilon, most=most, things=self.things
+            )
+        ]
 
     def rows(self, release: Release) -> Rows:  # noqa: ARG002 - others need it
         """The noisy numbers of records, for people."""
@@ -152,5 +161,5 @@ class Clipped(FromCurator):
         if self.share is not None:
             share, low, high = (f"{100 * one:.2g} %" for one in self.share)
             rows.append((f"share above {most}", f"{share} ({low} to {high})"))
-        title = f"Records by {weight}, for epsilon {self.epsilon}"
-        return Rows(title, (f"{weight} of a record", ">records, with noise"), rows)
+        title = f"{self.things.capitalize()} by {weight}, for epsilon {self.epsilon}"
+        return Rows(title, (f"{weight} of a record", f">{self.things}, with noise"), rows)

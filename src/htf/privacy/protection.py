@@ -30,10 +30,6 @@ RECORDS, PEOPLE = "records", "people"
 COUNTED = (RECORDS, PEOPLE)
 SPLIT, DIFFERENT = "split ", "different "  # before people, wherever they are counted
 SUM_OF = "sum of "  # before the name of a column of weights
-NO_WEIGHT_OF_PEOPLE = (
-    "a weight says how often a record counts, but of split people everyone counts once: count records "
-    "(--max-records K; in Python: max_records), or leave out the weight"
-)
 NO_WEIGHT_ONCE = (
     "once per hour, day or ever keeps one of several records, but their weights may differ: leave out --once-per or "
     "--weight (in Python: once_per, weight), or add them up in a query"
@@ -145,27 +141,40 @@ class Protection:
                     f"a largest weight of {self.max_weight} (max_weight) needs the column of weights (weight)"
                 )
             return
-        if self.count == PEOPLE:
-            raise InputError(NO_WEIGHT_OF_PEOPLE)
         if self.once_per is not None:
             raise InputError(NO_WEIGHT_ONCE)
-        if self.max_records * self.max_weight > MOST_WEIGHT:
+        if self.most_shares > MOST_WEIGHT:
+            what, remedy = f"{self.max_records} records per person (max_records)", "keep fewer, or"
+            if self.count == PEOPLE:
+                what, remedy = f"{self.shares} shares of a person", ""
             raise InputError(
-                f"{self.max_records} records per person (max_records) with weights up to {self.max_weight} (max_weight) "
-                f"are more than {MOST_WEIGHT} together: keep fewer, or lower the largest weight"
+                f"{what} with weights up to {self.max_weight} (max_weight) are more than {MOST_WEIGHT} together: "
+                f"{remedy} lower the largest weight"
             )
+
+    @property
+    def most_records(self) -> int:
+        """How many records, or shares, one unit has at most, whatever they weigh."""
+        return self.max_records * self.shares
 
     @property
     def most_shares(self) -> int:
         """The most that one unit can hold of what the matrix counts."""
-        return self.max_records * self.shares * self.max_weight
+        return self.most_records * self.max_weight
 
     @property
     def piece(self) -> str:
         """The smallest thing that is counted, in the singular: what noise is drawn for."""
         if self.weight is not None:
-            return f"unit of {self.weight}"
+            of_share = "share of a " if self.count == PEOPLE else ""
+            return f"{of_share}unit of {self.weight}"
         return RECORD if self.count == RECORDS else "share"
+
+    @property
+    def pieces(self) -> str:
+        """The same in the plural."""
+        first, of, rest = self.piece.partition(" of ")
+        return f"{first}s{of}{rest}"
 
     @property
     def name(self) -> str:
@@ -178,32 +187,31 @@ class Protection:
         weighing = "" if self.weight is None else f", {self.weight} up to {self.max_weight}"
         if self.unit == RECORD:
             return f"{self.name}{weighing}"
-        if self.count == PEOPLE:
-            return f"{self.name}, counted once and split across their records"
-        records = "record" if self.max_records == 1 else "records"
         each = " per record" if weighing else ""
+        if self.count == PEOPLE:
+            return f"{self.name}, counted once and split across their records{weighing}{each}"
+        records = "record" if self.max_records == 1 else "records"
         return f"{self.name}, at most {self.max_records} {records} each{weighing}{each}"
 
     @property
     def quantity(self) -> str:
         """What counts are numbers of, in the plural."""
+        of_people = split_people(self.per) if self.count == PEOPLE else ""
         if self.weight is not None:
-            return f"{SUM_OF}{self.weight}"
-        if self.count == RECORDS:
-            return RECORDS
-        return split_people(self.per)
+            return f"{SUM_OF}{self.weight}" + (f" of {of_people}" if of_people else "")
+        return of_people or RECORDS
 
     @property
     def told(self) -> str:
         """The quantity with its bound, to stand beside numbers."""
-        if self.count == PEOPLE or (self.unit == RECORD and self.weight is None):
+        if self.weight is None and (self.count == PEOPLE or self.unit == RECORD):
             return self.quantity
         in_each = "" if self.per is None else f" and {self.per}"
         kept = f"at most {self.max_records:,} per person{in_each}"
         if self.weight is None:
             return f"{RECORDS}, {kept}"
         each = f"{self.quantity}, at most {self.max_weight:,} per record"
-        if self.unit == RECORD:
+        if self.unit == RECORD or self.count == PEOPLE:
             return each
         records = "record" if self.max_records == 1 else "records"
         return f"{each} and {self.max_records:,} {records} per person{in_each}"
@@ -346,13 +354,8 @@ def epsilon_per_share(epsilon: Epsilon, protection: Protection, *bought: Purchas
     price = price_of_map(epsilon, *bought)
     share = price // protection.most_shares
     if share.units == 0:
-        what = (
-            protection.piece.replace("unit of", "units of")
-            if protection.weight
-            else f"{protection.piece}s"
-        )
         raise InputError(
-            f"epsilon {price} over {protection.most_shares} {what} per {protection.unit} is less than 1e-15 each, the smallest "
+            f"epsilon {price} over {protection.most_shares} {protection.pieces} per {protection.unit} is less than 1e-15 each, the smallest "
             "epsilon: keep fewer, or spend more"
         )
     return share

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from htf.privacy.protection import PEOPLE, PERSON, RECORD, different_people
+from htf.privacy.protection import PEOPLE, PERSON, RECORD, RECORDS, different_people, split_people
 from htf.privacy.purchases import PURCHASES
 
 if TYPE_CHECKING:
@@ -52,6 +52,16 @@ SHARED = (
     "only on that person's records. So {quantity} are not {different}, for which each person counts once{in_each} in every "
     "place where they were: a place with many {different} may show far fewer {quantity}. The noise is that of "
     "epsilon {each} per share, so that all shares of a person together lose at most epsilon. Records that name no "
+    "person{or_no_time} were dropped."
+)
+
+SHARED_SUMS = (
+    "A count is a {quantity}. Each person counts once{in_each} on the whole map, divided into {shares} equal shares, which are "
+    "split across all their records inside the map as evenly as whole shares allow. A share counts as often as the weight of "
+    "its record says, the number in the column {weight}: rounded down to a whole number, and at most {most} times. So each "
+    "person counts with the mean weight of their records, however many these are. This depends only on that person's "
+    "records. Records whose weight is missing, negative, infinite or no number were left out. The noise is that of epsilon "
+    "{each} per {piece}, so that all shares of a person together lose at most epsilon. Records that name no "
     "person{or_no_time} were dropped."
 )
 
@@ -140,7 +150,7 @@ BORROWED = (
 )
 
 SENTENCES = (
-    NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, OVER_PERIODS, SHARED, BOUNDED, OF_KEPT, FIRST, DISTINCT, KNOWN_BOUND, KNOWN_RANGE, KNOWN_SHARES,
+    NOT_PRIVATE, GUARANTEE, CHANGE, TOGETHER, OVER_PERIODS, SHARED, SHARED_SUMS, BOUNDED, OF_KEPT, FIRST, DISTINCT, KNOWN_BOUND, KNOWN_RANGE, KNOWN_SHARES,
     OF_QUERY, NOT_PROTECTED, FRAME, FRAME_ENDS, TOTAL_DISCLOSED, PRIOR_USED, PRIORS_USED, BORROWED, WEIGHTED, WEIGHTED_ALONE, CLIPPED_UNKNOWN,
     KNOWN_WEIGHT, *(kind.words for kind in PURCHASES),
 )  # fmt: skip
@@ -150,7 +160,7 @@ WORDING = hashlib.sha256(repr(SENTENCES).encode()).hexdigest()[:8]
 
 def privacy_statement(release: Release) -> str:
     protection, parts = release.protection, [_guarantee(release)]
-    if protection.weight is not None:
+    if protection.weight is not None and protection.count == RECORDS:
         parts.append(_weighted(release))
     if protection.unit == PERSON:
         parts.append(_shared(release) if protection.count == PEOPLE else _bounded(release))
@@ -207,7 +217,10 @@ def _in_each(protection: Protection) -> dict[str, str]:
 
 def _shared(release: Release) -> str:
     protection = release.protection
-    return SHARED.format(
+    return (SHARED if protection.weight is None else SHARED_SUMS).format(
+        weight=protection.weight,
+        most=protection.max_weight,
+        piece=protection.piece,
         first=FIRST[protection.once_per],
         shares=protection.shares,
         quantity=protection.quantity,
@@ -254,6 +267,6 @@ def _known_bound(release: Release) -> str:
     if release.protection.unit == RECORD:
         return ""
     if release.protection.count == PEOPLE:
-        return KNOWN_SHARES.format(quantity=release.protection.quantity)
+        return KNOWN_SHARES.format(quantity=split_people(release.protection.per))
     chosen = release.activity is not None and release.activity.decides
     return KNOWN_RANGE if chosen else KNOWN_BOUND

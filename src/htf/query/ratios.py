@@ -20,7 +20,6 @@ import numpy as np
 
 from htf.errors import InputError
 from htf.frame.domain import FloatArray
-from htf.privacy.protection import RECORDS
 from htf.query.answer import Answer, check_same_question
 from htf.query.columns import COUNTS, MEANS
 
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
 
 
 def means_of(sums: Answer, counts: Answer) -> Answer:
-    """The mean weight of a record, from the sums of a weight and the number of records."""
+    """The mean weight of a record, from the sums of a weight and the number of records; or of a person, whose mean counts
+    once, from those of split people."""
     if not (sums.kind == counts.kind == COUNTS and sums.periods == counts.periods):
         raise InputError("a mean is made of two counts, of a release or of the same periods")
     for over, under in zip(sums.releases, counts.releases, strict=True):
@@ -52,9 +52,9 @@ def check_pair(over: Release, under: Release) -> None:
         raise InputError(
             f"the first release counts {over.counted}, but a mean needs the sum of a weight (htf release --weight)"
         )
-    if under.quantity != RECORDS:
+    if under.protection.weight is not None:
         raise InputError(
-            f"the second release counts {under.counted}, but a mean is per record: give a release of the records, "
+            f"the second release counts {under.counted}, but a mean is per record or person: give a release of them, "
             "without a weight"
         )
     for place, one in (("first", over), ("second", under)):
