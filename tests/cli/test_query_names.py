@@ -83,7 +83,7 @@ WRONG: dict[str, tuple[Sequence[str], str]] = {
     "no level": (["--level", "county"], "no level 'county': zone has tract, district"),
     "boxes": (["--box", "0,0,1,1", "--zone", "North"], "boxes or --zone NAME, not both"),
     "polygons": (["--polygons", "x.gpkg", "--zone", "North"], "only one of them"),
-    "a cut axis": (["--by", "offence", "--where", "offence=Assault"], "of all of it"),
+    "a cut axis": (["--by", "offence", "--where", "offence=Assault"], "counts every offence"),
     "distinct": (["--distinct", "--level", "district"], "without boxes"),
 }
 

@@ -524,9 +524,12 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "per": NONE,
             "budget_entry": {*NONE, *TEXT},
             "most": WHOLE,  # as long as there are as many classes
+            "weight": {*NONE, "text"},
         },
         {
             "people": "people|activity",
+            "weight": "column|weight",
+            "max_weight": "weight",
             "per": "period",
             "budget_entry": "entry",
             "most": "most|records|classes",
@@ -568,13 +571,14 @@ CALLS: dict[str, Callable[[World], Call]] = {
     "PeopleByBox": lambda _: Call(
         htf.PeopleByBox,
         {"grid": (2, 1), "people": [[5, 4], [1, 0]], "per": "day", "told_apart": None},
-        {"per": NONE, "told_apart": NONE},
-        {"people": "people", "per": "per"},
+        {"grid": {"text"}, "per": NONE, "told_apart": NONE},
+        {"people": "people", "per": "per", "grid": "grid|divided"},
     ),
     "DistinctCounts": lambda w: Call(
         DistinctCounts,
         {f.name: getattr(w.distinct, f.name) for f in fields(DistinctCounts)},
         {
+            "grid": {"text"},
             "max_boxes": WHOLE,
             "epsilon": {"instance of ours"},
             "noise": TEXT,
@@ -584,7 +588,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "budget_entry": {*NONE, *TEXT},
         },
         {
-            "grid": "grid|counts",
+            "grid": "grid|counts|divided",
             "max_boxes": "boxes",
             "budget_entry": "budget entry",
             "people_epsilon": "epsilon",
@@ -657,6 +661,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "tell": FUNCTION,
         },
         {
+            "grid": "grid|level|divided",
             "source": "points|file|arrays|column",
             "columns": "column",
             "user": "column|user|person",
@@ -742,9 +747,9 @@ CALLS: dict[str, Callable[[World], Call]] = {
     ),
     "RecordsPerPerson": lambda _: Call(
         htf.RecordsPerPerson,
-        {"persons": [1, 2], "told_apart": None},
-        {"persons": {"range"}, "told_apart": NONE},
-        {"persons": "people|person"},
+        {"persons": [1, 2], "told_apart": None, "weight": "riders", "max_weight": 2},
+        {"persons": {"range"}, "told_apart": NONE, "weight": {"text"}, "max_weight": WHOLE},
+        {"persons": "people|person", "weight": "column|weight", "max_weight": "weight"},
     ),
     "RecordsPerPerson.from_records": lambda _: Call(
         htf.RecordsPerPerson.from_records,

@@ -287,7 +287,7 @@ def check_distinct(name: str, case: str, source: Any, options: dict[str, Any]) -
     wanted = naive_people(records, DOMAIN, GRID, asked.get("per"))
     people = read_people_by_box(source, DOMAIN, GRID, ["x", "y"], user="person", **asked, **options)
     assert np.array_equal(people.exact_people, wanted)
-    assert (people.grid, people.per) == (GRID, asked.get("per"))
+    assert (people.division.given, people.per) == (GRID, asked.get("per"))
     assert wanted.sum(axis=1)[0] > wanted.sum(axis=1)[5] > 0
 
 
