@@ -106,7 +106,7 @@ class BoxIndex:
         measures = measure_outlines(
             polygon_kernels.measure_leaves, outlines, MEASURES, *self._nodes
         )
-        answers = np.empty((len(outlines), len(COLUMNS)))
+        answers = np.empty((len(measures), len(COLUMNS)))
         finish_leaves(measures, answers)
         return published(answers, self._worth)
 
@@ -160,11 +160,11 @@ def measure_outlines(
     kernel: Callable[..., None], outlines: Outlines, columns: int, *tables: Any
 ) -> FloatArray:
     """The same for polygons. The kernel gets all of them, and finds its own by `start` and `end`."""
-    results = np.empty((len(outlines), columns))
+    results = np.empty((len(outlines.pieces), columns))
 
     def run(start: int) -> None:
         end = min(start + POLYGONS_AT_A_TIME, len(results))
-        kernel(*outlines.arrays, start, end, *tables, results)
+        kernel(outlines, start, end, *tables, results)
 
     run_all(run, range(0, len(results), POLYGONS_AT_A_TIME))
     return results

@@ -7,8 +7,7 @@ Areas are measured in the coordinates of the map, in which the grid is even.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from htf.query.tree_index import TreeIndex
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Outlines:
+class Outlines(NamedTuple):
     """Polygons in cell coordinates, each on the left of its rings, and a range of each further axis.
     Rings and polygons stand one after another: each end is the index after the last corner or ring."""
 
@@ -36,13 +34,6 @@ class Outlines:
     polygon_ends: IntArray
     ranges: FloatArray
     pieces: IntArray  # of each polygon
-
-    def __len__(self) -> int:
-        return len(self.polygon_ends)
-
-    @property
-    def arrays(self) -> tuple[FloatArray, IntArray, IntArray, FloatArray]:
-        return self.corners, self.ring_ends, self.polygon_ends, self.ranges
 
 
 def count_polygons(

@@ -208,7 +208,7 @@ class TreeIndex:
             polygon_kernels.measure_tree, outlines, MEASURES, *tables, *numbers
         )
         measures[:, PIECES] = outlines.pieces
-        answers = np.empty((len(outlines), len(COLUMNS)))
+        answers = np.empty((len(measures), len(COLUMNS)))
         finish_tree(measures, self._alone, self._model, answers)
         return published(answers, self._worth)
 
