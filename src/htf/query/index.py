@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.errors import InputError
 from htf.estimation.noise_law import noise_fourth_cumulants, noise_variances
 from htf.estimation.worth import AS_COUNTED, Worth
 from htf.frame.curve import places_on_curve
@@ -29,6 +28,8 @@ FAN_OUT = 8  # anything from 2 to 16 is about as fast
 CHUNK = 4096  # queries that a thread takes at a time
 POLYGONS_AT_A_TIME = 16  # per thread
 PUBLISHED = ("count", "std_error", "low", "high", "raw")
+# Of what each counted thing is worth, by which each of the measures grows.
+POWERS = np.array([1.0, 1.0, 2.0, 4.0, 0.0, 1.0, 0.0, 0.0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,17 +51,6 @@ class Measures:
     smallest_weight: FloatArray
     largest_weight: FloatArray
 
-    def times(self, each: float) -> Measures:
-        """The sums, if each of what is counted is worth so much."""
-        return replace(
-            self,
-            estimate=self.estimate * each,
-            absolute=self.absolute * each,
-            partial_absolute=self.partial_absolute * each,
-            variance=self.variance * each**2,
-            fourth_cumulant=self.fourth_cumulant * each**4,
-        )
-
 
 class BoxIndex:
     """Sums over leaves `[low, high)`, in cells, that tile a grid and have independent noise.
@@ -79,7 +69,6 @@ class BoxIndex:
         scales: FloatArray,
         worth: Worth = AS_COUNTED,
     ) -> None:
-        _check_leaves(low, high, estimates, scales)
         self._worth = worth
         order = np.argsort(places_on_curve(low, high), kind="stable")
         self.dimensions = low.shape[1]
@@ -115,8 +104,8 @@ class BoxIndex:
         from htf.query.kernels import MEASURES, measure_leaves
 
         queries = join_edges(query_low, query_high)
-        found = Measures(*in_chunks(measure_leaves, queries, MEASURES, CHUNK, *self._nodes).T)
-        return found if self._worth.each == 1 else found.times(self._worth.each)
+        found = in_chunks(measure_leaves, queries, MEASURES, CHUNK, *self._nodes)
+        return Measures(*(found * self._worth.each**POWERS).T)
 
 
 def published(answers: FloatArray, worth: Worth) -> FloatArray:
@@ -143,62 +132,37 @@ def in_chunks(
     kernel: Callable[..., None], rows: FloatArray, columns: int, size: int, *tables: Any
 ) -> FloatArray:
     """Run a kernel that fills `columns` values per row, in threads if there are many rows."""
-    results = np.empty((len(rows), columns))
-    if len(rows) <= size:
-        kernel(rows, *tables, results)
-        return results
-
-    def run(start: int) -> None:
-        chunk = slice(start, start + size)
-        kernel(rows[chunk], *tables, results[chunk])
-
-    run_all(run, range(0, len(rows), size))
-    return results
+    return _fill(
+        lambda chunk, results: kernel(rows[chunk], *tables, results), len(rows), columns, size
+    )
 
 
 def measure_outlines(
     kernel: Callable[..., None], outlines: Outlines, columns: int, *tables: Any
 ) -> FloatArray:
-    """The same for polygons. The kernel gets all of them, and finds its own by `start` and `end`."""
-    results = np.empty((len(outlines.pieces), columns))
-
-    def run(start: int) -> None:
-        end = min(start + POLYGONS_AT_A_TIME, len(results))
-        kernel(outlines, start, end, *tables, results)
-
-    run_all(run, range(0, len(results), POLYGONS_AT_A_TIME))
-    return results
+    """The same for polygons. The kernel gets all of them, and finds its own from the number of the first on."""
+    return _fill(
+        lambda chunk, results: kernel(outlines, chunk.start, *tables, results),
+        len(outlines.pieces),
+        columns,
+        POLYGONS_AT_A_TIME,
+    )
 
 
-def run_all(run: Callable[[int], None], starts: range) -> None:
-    """Run every chunk, in threads if there are several; kernels release Python's global lock."""
-    if len(starts) <= 1:
-        for start in starts:
-            run(start)
-        return
+def _fill(
+    run: Callable[[slice, FloatArray], None], number: int, columns: int, size: int
+) -> FloatArray:
+    """Fill the rows of a table, in threads if there are many; kernels release Python's global lock."""
+    results = np.empty((number, columns))
+    chunks = [slice(start, start + size) for start in range(0, number, size)]
+    if len(chunks) <= 1:
+        run(slice(0, number), results)
+        return results
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for _ in pool.map(run, starts):
-            pass
-
-
-def _check_leaves(low: IntArray, high: IntArray, estimates: FloatArray, scales: FloatArray) -> None:
-    if low.ndim != 2 or low.shape != high.shape or len(low) == 0:
-        raise InputError(
-            f"leaves need low and high edges of one shape, at least one row, "
-            f"got {low.shape} and {high.shape}"
-        )
-    if estimates.shape != (len(low),) or scales.shape != (len(low),):
-        raise InputError(
-            f"{len(low)} leaves need as many estimates and scales, "
-            f"got {estimates.shape} and {scales.shape}"
-        )
-    if not np.all(low < high):
-        raise InputError("every leaf must have at least one cell")
-    wrong = np.flatnonzero(~(np.isfinite(scales) & (scales >= 0)))
-    if len(wrong):
-        raise InputError(f"noise scales must be finite and >= 0, got {scales[wrong[0]]}")
+        list(pool.map(lambda chunk: run(chunk, results[chunk]), chunks))
+    return results
 
 
 def _leaf_sums(estimates: FloatArray, scales: FloatArray) -> FloatArray:

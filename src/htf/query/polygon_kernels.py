@@ -50,22 +50,21 @@ class Pile(NamedTuple):
 def measure_leaves(
     outlines: Outlines,
     first: int,
-    last: int,
     boxes: FloatArray,
     skip: NDArray[np.int64],
     sums: FloatArray,
     measures: FloatArray,
 ) -> None:
     """Like `kernels.measure_leaves`, for polygons in the first two axes and ranges of the others.
-    Measures those from `first` up to but not including `last`."""
+    Measures as many as there are rows of `measures`, from `first` on."""
     nodes = len(boxes)
     until = np.full(DEEPEST_INDEX, nodes)  # where the node of each level ends
     pile = _new_pile(DEEPEST_INDEX)
-    for query in range(first, last):
+    for query in range(len(measures)):
         row = measures[query]
         row[:] = 0.0
         row[kernels.SMALLEST_WEIGHT] = 1.0
-        pile = _lay(outlines, query, pile)
+        pile = _lay(outlines, first + query, pile)
         node, level = 0, 0
         while node < nodes:
             while node >= until[level]:
@@ -89,7 +88,6 @@ def measure_leaves(
 def measure_tree(
     outlines: Outlines,
     first: int,
-    last: int,
     regions: FloatArray,
     parts: FloatArray,
     depth: int,
@@ -98,7 +96,7 @@ def measure_tree(
     measures: FloatArray,
 ) -> None:
     """Like `tree_kernels.measure_tree`, for polygons in the first two axes and ranges of the others.
-    Measures those from `first` up to but not including `last`.
+    Measures as many as there are rows of `measures`, from `first` on.
 
     It walks depth first, because the pile has room for one path down at a time. Level 0 lies above the
     root and is a group of one. Regions that the polygon does not touch add nothing.
@@ -108,9 +106,9 @@ def measure_tree(
     places = np.empty((depth + 1, 2), dtype=np.int64)
     sums = np.empty((depth + 1, tree.SUMS))
     pile = _new_pile(depth + 1)
-    for query in range(first, last):
+    for query in range(len(measures)):
         row = measures[query]
-        pile = _lay(outlines, query, pile)
+        pile = _lay(outlines, first + query, pile)
         taken, noise, level = tree.NOTHING_TAKEN, 0.0, 0
         tree.write(tree.NO_CHILDREN, sums, 0)
         places[0, NEXT], places[0, STOP] = 0, 1
