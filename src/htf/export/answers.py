@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from htf.base.figures import PICTURES
 from htf.errors import InputError, MissingExtraError
 from htf.export.provenance import provenance
-from htf.export.tables import CSV, SHEET, need_openpyxl, write_table
-from htf.export.vector import write_layer
+from htf.export.tables import SHEET, need_openpyxl, write_table
+from htf.export.vector import write_layer, write_rows
 from htf.query.columns import CHANGES, MEANS, PEOPLE
 from htf.release.file import digests
 
@@ -102,10 +102,7 @@ def export_answer(
 ) -> None:
     """Write an answer as a layer. Formats without shapes, which need no GIS package, have its table."""
     about = about_answer(answer, plan)
-    if path.suffix.lower() in (CSV, SHEET):
-        write_table(answer.to_arrow(), path, about, is_export=True, overwrite=overwrite)
-    else:
-        write_layer(answer.to_geopandas(), path, about, "zones", overwrite=overwrite)
+    write_rows(answer.to_arrow, answer.to_geopandas, path, about, "zones", overwrite=overwrite)
 
 
 def layer_name(answer: Answer) -> str:

@@ -16,10 +16,11 @@ from htf.frame.ground import ground_of
 from htf.query.columns import COUNTED, OF_LEAVES, describe_columns
 from htf.query.frames import as_layer, join_columns
 from htf.query.named import as_column, names_of_cells
-from htf.release.release import Release, check_release
 
 if TYPE_CHECKING:
     import geopandas
+
+    from htf.release.release import Release
 
 LEAVES = "leaves"  # the name of the layer
 
@@ -35,7 +36,7 @@ def leaves_rule(quantity: str) -> str:
 def leaf_columns(release: Release) -> dict[str, Any]:
     """What each leaf is called along axes with names, the answer of the release for it, its edges along every axis,
     and last what is counted."""
-    domain = check_release(release).domain
+    domain = release.domain
     bounds = {
         f"{axis.name}_{side}": axis.from_cells(cells[:, number])
         for number, axis in enumerate(domain.axes)
@@ -57,7 +58,7 @@ def leaf_columns(release: Release) -> dict[str, Any]:
 def leaf_layer(release: Release) -> geopandas.GeoDataFrame:
     """The leaves as polygons in the first two axes, or as the zones or trips that they are, in the release's
     reference system."""
-    domain = check_release(release).domain
+    domain = release.domain
     if not domain.has_shapes:
         raise InputError(
             f"a map needs axes x and y, but this release has {', '.join(domain.names)}: export it as .csv"

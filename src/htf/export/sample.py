@@ -65,8 +65,6 @@ def write_points(
 
     CSV has no place for the provenance, so that goes to a text file beside it.
     """
-    path = arguments.path(path, "the output")
-    arguments.function(progress, "progress")
     suffix = check_sample_name(path, overwrite=overwrite)
     sample = Sample(release, n, seed)
     write_whole(path, lambda unfinished: _write(sample, unfinished, progress), overwrite=overwrite)
@@ -94,9 +92,7 @@ class Sample:
     def __init__(
         self, release: Release, n: int | None, seed: int | None, most: int = MOST_POINTS
     ) -> None:
-        from htf.release.release import check_release
-
-        parts = check_release(release).derived.parts
+        parts = release.derived.parts
         weights = non_negative(parts)
         total = float(release.estimates.sum())
         self.points = _check_points(total, n, most)

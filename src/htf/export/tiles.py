@@ -15,7 +15,6 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from htf.base import arguments
 from htf.errors import InputError, MissingExtraError
 from htf.export.provenance import EXPORT, provenance
 from htf.files import write_whole
@@ -24,11 +23,11 @@ from htf.maps.tiles import DEEPEST, Bounds, in_degrees, shows_all
 from htf.maps.vector_tiles import LAYER, STEPS, vector_tile
 from htf.query.columns import OF_LEAVES
 from htf.query.where import told_where
-from htf.release.release import Release, check_release
 
 if TYPE_CHECKING:
     from htf.frame.domain import Domain
     from htf.query.where import Where
+    from htf.release.release import Release
 
 MOST_TILES = 20_000  # about 5 minutes
 GZIP_LEVEL = 9
@@ -60,8 +59,7 @@ def write_tiles(
     tell: Callable[[int], None] = lambda _: None,
 ) -> Written:
     """Write all tiles down to a zoom, or as deep as makes sense, and say what was written. `tell` is called for each zoom."""
-    path = arguments.path(path, "the output")
-    bounds = _bounds(check_release(release).domain)
+    bounds = _bounds(release.domain)
     try:
         from pmtiles import tile as format
         from pmtiles.writer import Writer

@@ -18,7 +18,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from htf.base import arguments
 from htf.errors import InputError, MissingExtraError, OutputError
 from htf.export.provenance import EXPORT, as_metadata, beside
 from htf.export.qgis import STYLES, style_table
@@ -29,10 +28,12 @@ from htf.frame.crs import CRS84
 if TYPE_CHECKING:
     import geopandas
     import pandas
+    import pyarrow as pa
 
 About = dict[str, Any]
 # By default GeoJSON rounds to 7 places, a centimetre, but leaves may be smaller.
 GEOJSON_PLACES = 10
+PLAIN = (SHEET, CSV)  # without shapes
 
 
 def write_layer(
@@ -47,23 +48,24 @@ def write_layer(
 
     `about` is the result of `htf.export.provenance.provenance`.
     """
-    path = arguments.path(path, "the output")
     check_layer_name(path, overwrite=overwrite)
-    _check_layer(layer)
-    arguments.text(name, "the name of a layer")
-    if "statement" not in arguments.mapping(about, "about", "a dictionary"):
-        raise InputError(
-            "about must have the statement of the release: see provenance(release, rule)"
-        )
     WRITERS[path.suffix.lower()](layer, Target(path, overwrite), about, name)
 
 
-def _check_layer(layer: object) -> None:
-    try:
-        import geopandas
-    except ImportError:
-        raise MissingExtraError("geopandas", "geo", "Writing a layer") from None
-    arguments.instance(layer, geopandas.GeoDataFrame, "layer", "make one with leaf_layer(release)")
+def write_rows(
+    table: Callable[[], pa.Table],
+    layer: Callable[[], geopandas.GeoDataFrame],
+    path: Path,
+    about: About,
+    name: str,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write a layer or, where the format has no shapes, its table, which needs neither a GIS package nor a map."""
+    if path.suffix.lower() in PLAIN:
+        write_table(table(), path, about, is_export=True, overwrite=overwrite)
+    else:
+        write_layer(layer(), path, about, name, overwrite=overwrite)
 
 
 class Target(NamedTuple):
@@ -85,21 +87,13 @@ def check_layer_name(
 ) -> None:
     """Refuse a file that cannot be written, before any work. `others` are endings that the caller handles."""
     suffix = path.suffix.lower()
-    if suffix not in WRITERS:
-        endings = ", ".join([*WRITERS, *others])
+    if suffix not in (*WRITERS, *PLAIN):
+        endings = ", ".join([*WRITERS, *PLAIN, *others])
         raise InputError(
             f"cannot tell the format of {path.name!r}: the name must end in one of {endings}"
         )
     for output in (path, beside(path)) if suffix == CSV else (path,):
         check_output(output, overwrite=overwrite, inputs=inputs)
-
-
-def _write_plain(layer: geopandas.GeoDataFrame, target: Target, about: About, _: str) -> None:
-    import pyarrow as pa
-
-    plain = layer.drop(columns=layer.geometry.name)
-    table = pa.table({column: plain[column].to_numpy() for column in plain})
-    write_table(table, target.path, about, is_export=True, overwrite=target.overwrite)
 
 
 def _write_parquet(layer: geopandas.GeoDataFrame, target: Target, about: About, _: str) -> None:
@@ -148,9 +142,8 @@ def _write_geopackage(
 def _write_flatgeobuf(
     layer: geopandas.GeoDataFrame, target: Target, about: About, name: str
 ) -> None:
-    is_without = (layer.geometry.isna() | layer.geometry.is_empty).any()
-    # The format has no place for features without a geometry.
-    index = "NO" if is_without else "YES"
+    # The index has no place for features without a geometry.
+    index = "NO" if (layer.geometry.isna() | layer.geometry.is_empty).any() else "YES"
     options = {"layer_metadata": _metadata(about), "SPATIAL_INDEX": index}
     _write_by_gdal(_with_known_code(layer), target, "FlatGeobuf", name, options)
 
@@ -210,6 +203,4 @@ WRITERS: dict[str, Callable[[Any, Target, About, str], None]] = {
     ".fgb": _write_flatgeobuf,
     ".gpkg": _write_geopackage,
     ".parquet": _write_parquet,
-    SHEET: _write_plain,
-    CSV: _write_plain,
 }

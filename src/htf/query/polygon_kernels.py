@@ -143,13 +143,13 @@ def measure_tree(
 
 @compiled
 def _with_parts(
-    taken: tree.Taken,
+    taken: tree.Numbers,
     ranges: FloatArray,
     parts: FloatArray,
     places: NDArray[np.int64],
     bottom: int,
     pile: Pile,
-) -> tuple[tree.Taken, Pile]:
+) -> tuple[tree.Numbers, Pile]:
     """Add the parts of a divided leaf. They belong to this level, and so does what the pile has left
     of the polygon in the leaf."""
     level, answer, cut_size = bottom, 0.0, taken[tree.CUT_SIZE]

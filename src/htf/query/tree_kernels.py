@@ -65,9 +65,7 @@ NO_CHILDREN = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 NO_NOISE = (0.0, 0.0, 0.0, 0.0)  # the polynomial of a leaf
 UNKNOWN_ALPHA, C0 = 2, 3
 SUMS = len(NO_CHILDREN)
-Sums = tuple[float, float, float, float, float, float, float]
-Lower = tuple[float, float, float, float]
-Taken = tuple[float, float, float, float, float, float, float, float, float, float, float, float]
+Numbers = tuple[float, ...]
 # The columns of `cut`: a region that the query's edges cut, and its parent's row in `cut`. The columns
 # of `blocks`: parts that stand together.
 REGION, PARENT = range(2)
@@ -302,19 +300,20 @@ def _sum_slabs(
 
 @inlined
 def with_region(
-    taken: Taken, share: float, region: int, regions: FloatArray, kappa: float
-) -> Taken:
+    taken: Numbers, share: float, region: int, regions: FloatArray, kappa: float
+) -> Numbers:
     """The sums of `measures` with a leaf, or a region that lies wholly inside. Parts of leaves are counted elsewhere."""
     leaf = float(region) if regions[region, FIRST_CHILD] < 0 else SEVERAL
     x, error = regions[region, X], regions[region, ERROR]
     estimate, absolute = regions[region, ESTIMATE], regions[region, ABSOLUTE]
     has_parts = regions[region, FIRST_PART] >= 0
-    return with_sums(taken, share, leaf, x, error, estimate, absolute, has_parts, kappa)
+    summed: Numbers = with_sums(taken, share, leaf, x, error, estimate, absolute, has_parts, kappa)
+    return summed
 
 
 @compiled
 def with_sums(
-    taken: Taken,
+    taken: Numbers,
     share: float,
     leaf: float,
     x: float,
@@ -323,7 +322,7 @@ def with_sums(
     absolute: float,
     has_parts: bool,
     kappa: float,
-) -> Taken:
+) -> Numbers:
     """The same with these numbers of the region, or of several."""
     (
         raw,
@@ -372,7 +371,7 @@ def with_sums(
 
 
 @compiled
-def with_parts(taken: Taken, answer: float, cut_size: float) -> Taken:
+def with_parts(taken: Numbers, answer: float, cut_size: float) -> Numbers:
     """The same with what the parts of a leaf hold, and the new sum of those covered in part."""
     of_parts = taken[ANSWER] + answer, taken[SIZE] + answer, cut_size, taken[MOVED] + answer
     return *taken[:ANSWER], *of_parts, *taken[DEVIATIONS:]
@@ -408,7 +407,7 @@ def close(region: int, place: int, regions: FloatArray, sums: FloatArray, parent
     group_s, below = regions[region, GROUP_S], regions[region, BELOW]
     alpha = of_s / group_s if below > 0.0 else unknown
     # The sum of (alpha_i - alpha)^2 s_i.
-    noise = max(of_s2 - 2 * alpha * of_s + alpha * alpha * group_s, 0.0)
+    noise: float = max(of_s2 - 2 * alpha * of_s + alpha * alpha * group_s, 0.0)
     c0, c1, c2, c3 = moved_up(-alpha, regions[region, GROUP_K], (c0, c1, c2, c3))
     lower = (c0, below * c1, below * below * c2, below * below * below * c3)
     add_child(alpha, lower, region, regions, sums, parent)
@@ -417,7 +416,7 @@ def close(region: int, place: int, regions: FloatArray, sums: FloatArray, parent
 
 @inlined
 def add_child(
-    alpha: float, lower: Lower, region: int, regions: FloatArray, sums: FloatArray, parent: int
+    alpha: float, lower: Numbers, region: int, regions: FloatArray, sums: FloatArray, parent: int
 ) -> None:
     """Add the alpha and the polynomial of a region to the sums of the group that it is in; 0 is above the root."""
     s, k = regions[region, S], regions[region, K]
@@ -425,7 +424,9 @@ def add_child(
 
 
 @compiled
-def with_child(group: Sums, alpha: float, lower: Lower, s: float, k: float, is_root: bool) -> Sums:
+def with_child(
+    group: Numbers, alpha: float, lower: Numbers, s: float, k: float, is_root: bool
+) -> Numbers:
     """The sums over a group of siblings with one more: its alpha and its polynomial."""
     of_s, of_s2, unknown, c0, c1, c2, c3 = group
     d0, d1, d2, d3 = moved_up(alpha, k, lower)
@@ -434,7 +435,7 @@ def with_child(group: Sums, alpha: float, lower: Lower, s: float, k: float, is_r
 
 
 @inlined
-def read(sums: FloatArray, place: int) -> Sums:
+def read(sums: FloatArray, place: int) -> Numbers:
     return (
         sums[place, 0],
         sums[place, 1],
@@ -447,13 +448,13 @@ def read(sums: FloatArray, place: int) -> Sums:
 
 
 @inlined
-def write(group: Sums, sums: FloatArray, place: int) -> None:
+def write(group: Numbers, sums: FloatArray, place: int) -> None:
     for column in range(SUMS):
         sums[place, column] = group[column]
 
 
 @compiled
-def moved_up(by: float, leading: float, lower: Lower) -> Lower:
+def moved_up(by: float, leading: float, lower: Numbers) -> Numbers:
     """Rewrite a polynomial in c + `by` as one in c. Its leading coefficient stays the same."""
     c0, c1, c2, c3 = lower
     return (
