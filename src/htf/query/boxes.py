@@ -36,10 +36,7 @@ SNAP_ROUNDINGS = 32 * float(np.finfo(np.float64).eps)
 
 
 def count_boxes(
-    domain: Domain,
-    index: BoxIndex | TreeIndex,
-    boxes: ArrayLike | None,
-    where: Where | None = None,
+    domain: Domain, index: BoxIndex | TreeIndex, boxes: ArrayLike | None, where: Where | None = None
 ) -> Answer:
     """Count one box of 2 d numbers, or many as rows: all low edges in the order of the axes, then
     all high edges. On a plain map these are west, south, east, north. They are also enough on a map

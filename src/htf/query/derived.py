@@ -16,12 +16,7 @@ from numpy.typing import NDArray
 from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.estimation.expectation import STEP, Expectation
 from htf.estimation.homogeneous import FROM_LEAVES
-from htf.estimation.inside_zones import (
-    COUNTED_REGIONS,
-    INSIDE_ZONES,
-    counted_tree,
-    regions_before,
-)
+from htf.estimation.inside_zones import COUNTED_REGIONS, INSIDE_ZONES, counted_tree, regions_before
 from htf.estimation.interpolation import interpolate
 from htf.estimation.least_squares import TreeCounts, sum_leaves
 from htf.estimation.noise_law import noise_variances, scales_of_variances

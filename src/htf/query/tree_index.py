@@ -60,14 +60,7 @@ from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import NO_REGION, RegionTree
 from htf.query.columns import COLUMNS
 from htf.query.index import in_chunks, measure_outlines, published
-from htf.query.tree_kernels import (
-    FEW,
-    KAPPA,
-    MEASURES,
-    PIECES,
-    answer_tree,
-    finish_tree,
-)
+from htf.query.tree_kernels import FEW, KAPPA, MEASURES, PIECES, answer_tree, finish_tree
 
 if TYPE_CHECKING:
     from htf.query.polygons import Outlines

@@ -221,11 +221,7 @@ def _walk_up(
 
 @compiled
 def _take_parts(
-    box: FloatArray,
-    number: int,
-    blocks: NDArray[np.int64],
-    parts: FloatArray,
-    row: FloatArray,
+    box: FloatArray, number: int, blocks: NDArray[np.int64], parts: FloatArray, row: FloatArray
 ) -> bool:
     """Add the parts of divided leaves; whether there was room. No part has a negative count."""
     answer, cut_size = 0.0, 0.0
