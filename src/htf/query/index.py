@@ -59,8 +59,6 @@ class BoxIndex:
     person, so sums and intervals are made in those, and `worth` turns them into answers.
     """
 
-    __slots__ = ("_nodes", "_worth", "dimensions")
-
     def __init__(
         self,
         low: IntArray,

@@ -134,19 +134,6 @@ class TreeIndex:
     such as shares of a person, and `worth` turns answers in these into published ones.
     """
 
-    __slots__ = (
-        "_alone",
-        "_depth",
-        "_model",
-        "_parts",
-        "_regions",
-        "_root_variance",
-        "_running",
-        "_worth",
-        "dimensions",
-        "unevenness",
-    )
-
     def __init__(
         self,
         tree: RegionTree,
