@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.errors import InputError, MissingExtraError
+from htf.base.extras import need
+from htf.errors import InputError
 from htf.frame.areas import square_kilometres
 from htf.frame.domain import FloatArray
 from htf.frame.ground import ground_of
@@ -63,11 +64,9 @@ def leaf_layer(release: Release) -> geopandas.GeoDataFrame:
         raise InputError(
             f"a map needs axes x and y, but this release has {', '.join(domain.names)}: export it as .csv"
         )
-    try:
-        import geopandas  # noqa: F401 - as_layer needs it
-        import pyarrow as pa
-    except ImportError as error:
-        raise MissingExtraError(str(error.name), "geo", "Making a layer of polygons") from None
+    need("Making a layer of polygons", "geopandas")
+    import pyarrow as pa
+
     return as_layer(
         pa.table(leaf_columns(release)), ground_of(domain).shapes(_rows(release)), domain.crs
     )

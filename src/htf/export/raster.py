@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.errors import MissingExtraError
+from htf.base.extras import need
 from htf.export.provenance import EXPORT, provenance
 from htf.files import write_whole
 from htf.frame.crs import CRS84
@@ -38,10 +38,7 @@ def write_raster(
     Every pixel has a value, even if its count is below zero. NaN stands for no data, for tools that
     rotate or clip the raster.
     """
-    try:
-        import rasterio
-    except ImportError:
-        raise MissingExtraError("rasterio", "geo", "Writing a GeoTIFF") from None
+    rasterio = need("Writing a GeoTIFF", "rasterio")
     seen = view(release, where=where, cells=pixels)
     plain = RULE.format(quantity=release.quantity)
     rule = f"{plain} Summed: {seen.summed}." if seen.summed else plain

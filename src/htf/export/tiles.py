@@ -15,7 +15,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from htf.errors import InputError, MissingExtraError
+from htf.base.extras import need
+from htf.errors import InputError
 from htf.export.provenance import EXPORT, provenance
 from htf.files import write_whole
 from htf.maps.browser.mercator import number_over, places_over
@@ -60,11 +61,10 @@ def write_tiles(
 ) -> Written:
     """Write all tiles down to a zoom, or as deep as makes sense, and say what was written. `tell` is called for each zoom."""
     bounds = _bounds(release.domain)
-    try:
-        from pmtiles import tile as format
-        from pmtiles.writer import Writer
-    except ImportError:
-        raise MissingExtraError("pmtiles", "geo", "Writing PMTiles") from None
+    need("Writing PMTiles", "pmtiles")
+    from pmtiles import tile as format
+    from pmtiles.writer import Writer
+
     if zoom is not None:
         _check_number(bounds, zoom)
     about = provenance(release, RULE.format(quantity=release.quantity) + told_where(where or {}))

@@ -18,7 +18,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from htf.errors import InputError, MissingExtraError, OutputError
+from htf.base.extras import need
+from htf.errors import InputError, OutputError
 from htf.export.provenance import EXPORT, as_metadata, beside
 from htf.export.qgis import STYLES, style_table
 from htf.export.tables import CSV, SHEET, write_table
@@ -175,10 +176,7 @@ def _write_by_gdal(
     options: dict[str, Any],
     style: pandas.DataFrame | None = None,
 ) -> None:
-    try:
-        import pyogrio
-    except ImportError:
-        raise MissingExtraError("pyogrio", "geo", f"Writing {driver}") from None
+    pyogrio = need(f"Writing {driver}", "pyogrio")
 
     def write(unfinished: Path) -> None:
         with warnings.catch_warnings():

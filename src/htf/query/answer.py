@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.base import arguments
+from htf.base.extras import need
 from htf.base.read_only import ReadOnlyArrays, make_read_only
-from htf.errors import InputError, MissingExtraError
+from htf.errors import InputError
 from htf.frame.domain import FloatArray, IntArray
 from htf.privacy.protection import RECORDS
 from htf.query.asked import Asked
@@ -376,7 +377,7 @@ class Answer(Columns, ReadOnlyArrays):
         """
         from htf.query.frames import as_frame
 
-        _need("pandas", "tables", "A data frame")
+        need("A data frame", "pandas", extra="tables")
         return self._indexed(as_frame(self.to_arrow()))
 
     def to_geopandas(self) -> geopandas.GeoDataFrame:
@@ -402,7 +403,7 @@ class Answer(Columns, ReadOnlyArrays):
         """
         from htf.query.frames import as_layer
 
-        _need("geopandas", "geo", "A frame with shapes")
+        need("A frame with shapes", "geopandas")
         if self.asked is None:
             raise InputError(
                 "these answers do not know what was asked: take those of Release.ask, Release.count or Release.count_polygons"
@@ -471,10 +472,3 @@ def _finite(column: NDArray[Any]) -> Any:
     import pyarrow as pa
 
     return pa.array(column, mask=~np.isfinite(column))
-
-
-def _need(package: str, extra: str, purpose: str) -> None:
-    try:
-        __import__(package)
-    except ImportError:
-        raise MissingExtraError(package, extra, purpose) from None

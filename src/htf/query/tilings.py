@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from htf.base import arguments
-from htf.errors import InputError, MissingExtraError
+from htf.base.extras import need
+from htf.errors import InputError
 from htf.frame.crs import CRS84, same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, check_domain
 from htf.query.shapes import HALF_TURN, TURN, Shapes, need_shapely, shifted, to_crs, unrolled
@@ -133,7 +134,7 @@ def h3_zones(domain: Domain, resolution: int) -> Tiling:
     >>> htf.h3_zones(domain, resolution=5).labels[0]
     '8535ac2ffffffff'
     """
-    h3, shapely = _need_h3(), need_shapely("Zones of H3")
+    h3, shapely = need("A layer of H3 cells", "h3"), need_shapely("Zones of H3")
     x, y = _first_two(check_domain(domain))
     if domain.crs is None:
         raise InputError("the map has no reference system, so H3 cells cannot be placed on it")
@@ -251,11 +252,3 @@ def _first_two(domain: Domain) -> tuple[Axis, Axis]:
             f"zones need a map with axes x and y, but this one has {', '.join(domain.names)}"
         )
     return domain.axes[0], domain.axes[1]
-
-
-def _need_h3() -> Any:
-    try:
-        import h3
-    except ImportError:
-        raise MissingExtraError("h3", "geo", "A layer of H3 cells") from None
-    return h3
