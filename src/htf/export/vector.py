@@ -27,9 +27,9 @@ from htf.files import check_output, write_whole
 from htf.frame.crs import CRS84
 
 if TYPE_CHECKING:
-    import geopandas
     import pandas
     import pyarrow as pa
+    from geopandas import GeoDataFrame
 
 About = dict[str, Any]
 # By default GeoJSON rounds to 7 places, a centimetre, but leaves may be smaller.
@@ -38,12 +38,7 @@ PLAIN = (SHEET, CSV)  # without shapes
 
 
 def write_layer(
-    layer: geopandas.GeoDataFrame,
-    path: Path,
-    about: About,
-    name: str = "layer",
-    *,
-    overwrite: bool = False,
+    layer: GeoDataFrame, path: Path, about: About, name: str = "layer", *, overwrite: bool = False
 ) -> None:
     """Write a layer in the format of the file's ending, whole or not at all.
 
@@ -55,7 +50,7 @@ def write_layer(
 
 def write_rows(
     table: Callable[[], pa.Table],
-    layer: Callable[[], geopandas.GeoDataFrame],
+    layer: Callable[[], GeoDataFrame],
     path: Path,
     about: About,
     name: str,
@@ -97,7 +92,7 @@ def check_layer_name(
         check_output(output, overwrite=overwrite, inputs=inputs)
 
 
-def _write_parquet(layer: geopandas.GeoDataFrame, target: Target, about: About, _: str) -> None:
+def _write_parquet(layer: GeoDataFrame, target: Target, about: About, _: str) -> None:
     """Write with GeoPandas, which knows GeoParquet, and then add the metadata it has no argument for."""
     import pyarrow.parquet as pq
 
@@ -109,7 +104,7 @@ def _write_parquet(layer: geopandas.GeoDataFrame, target: Target, about: About, 
     target.fill(lambda unfinished: pq.write_table(table, unfinished, compression="zstd"))
 
 
-def _write_geojson(layer: geopandas.GeoDataFrame, target: Target, about: About, name: str) -> None:
+def _write_geojson(layer: GeoDataFrame, target: Target, about: About, name: str) -> None:
     if layer.crs is None:
         raise InputError(
             "GeoJSON is in longitude and latitude by its standard, and this layer has no reference "
@@ -126,9 +121,7 @@ def _write_geojson(layer: geopandas.GeoDataFrame, target: Target, about: About, 
     _write_by_gdal(layer.to_crs(CRS84), target, "GeoJSON", name, options)
 
 
-def _write_geopackage(
-    layer: geopandas.GeoDataFrame, target: Target, about: About, name: str
-) -> None:
+def _write_geopackage(layer: GeoDataFrame, target: Target, about: About, name: str) -> None:
     geometry = _free_name("geom", layer)
     options = {
         "VERSION": "1.3",  # 1.4 is unknown to many tools
@@ -140,16 +133,14 @@ def _write_geopackage(
     _write_by_gdal(_with_known_code(layer), target, "GPKG", name, options, style)
 
 
-def _write_flatgeobuf(
-    layer: geopandas.GeoDataFrame, target: Target, about: About, name: str
-) -> None:
+def _write_flatgeobuf(layer: GeoDataFrame, target: Target, about: About, name: str) -> None:
     # The index has no place for features without a geometry.
     index = "NO" if (layer.geometry.isna() | layer.geometry.is_empty).any() else "YES"
     options = {"layer_metadata": _metadata(about), "SPATIAL_INDEX": index}
     _write_by_gdal(_with_known_code(layer), target, "FlatGeobuf", name, options)
 
 
-def _free_name(name: str, layer: geopandas.GeoDataFrame) -> str:
+def _free_name(name: str, layer: GeoDataFrame) -> str:
     """A name for the format's own column that no column of the layer has; SQL ignores case."""
     taken = {str(column).casefold() for column in layer.columns}
     while name in taken:
@@ -161,7 +152,7 @@ def _metadata(about: About) -> dict[str, str]:
     return {"DESCRIPTION": about["statement"], EXPORT: json.dumps(about)}
 
 
-def _with_known_code(layer: geopandas.GeoDataFrame) -> geopandas.GeoDataFrame:
+def _with_known_code(layer: GeoDataFrame) -> GeoDataFrame:
     """The layer with EPSG:4326, which every tool knows. These formats put longitude first for any code."""
     if layer.crs is not None and layer.crs.to_string() == CRS84:
         return layer.set_crs("EPSG:4326", allow_override=True)
@@ -169,7 +160,7 @@ def _with_known_code(layer: geopandas.GeoDataFrame) -> geopandas.GeoDataFrame:
 
 
 def _write_by_gdal(
-    layer: geopandas.GeoDataFrame,
+    layer: GeoDataFrame,
     target: Target,
     driver: str,
     name: str,

@@ -18,8 +18,7 @@ from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.errors import InputError
 from htf.frame.domain import FloatArray, IntArray
 from htf.privacy.protection import RECORDS
-from htf.query.asked import Asked
-from htf.query.columns import COUNTED, COUNTS, KINDS, OF_LEAVES, describe_columns
+from htf.query.columns import COUNTED, KINDS, OF_LEAVES, describe_columns
 
 if TYPE_CHECKING:
     import geopandas
@@ -420,11 +419,6 @@ class Answer(Columns, ReadOnlyArrays):
         from htf.query.frames import first_rows_html
 
         return first_rows_html(self.to_arrow())
-
-
-def counts_answer(table: FloatArray, asked: Asked) -> Answer:
-    """Counts from a table with a row for each column (htf.query.columns)."""
-    return Answer(COUNTS, tuple(table), asked=asked)
 
 
 def first_period(answer: Answer) -> Answer:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -81,8 +81,10 @@ class BoxIndex:
         in map coordinates, and `axes` is `boxes.axis_table`."""
         from htf.query.kernels import answer_leaves
 
-        answers = in_chunks(answer_leaves, rows, len(COLUMNS), CHUNK, axes, *self._nodes)
-        return published(answers, self._worth)
+        def run(chunk: slice, found: FloatArray) -> None:
+            answer_leaves(rows[chunk], axes, *self._nodes, found)
+
+        return published(in_chunks(run, len(rows), len(COLUMNS), CHUNK), self._worth)
 
     def answer_polygons(self, outlines: Outlines) -> FloatArray:
         """The same for polygons, each leaf weighted by the share of it that they cover. The caller fills
@@ -90,9 +92,10 @@ class BoxIndex:
         from htf.query import polygon_kernels
         from htf.query.kernels import MEASURES, finish_leaves
 
-        measures = measure_outlines(
-            polygon_kernels.measure_leaves, outlines, MEASURES, *self._nodes
-        )
+        def run(chunk: slice, found: FloatArray) -> None:
+            polygon_kernels.measure_leaves(outlines, chunk.start, *self._nodes, found)
+
+        measures = in_chunks(run, len(outlines.pieces), MEASURES, POLYGONS_AT_A_TIME)
         answers = np.empty((len(measures), len(COLUMNS)))
         finish_leaves(measures, answers)
         return published(answers, self._worth)
@@ -102,7 +105,11 @@ class BoxIndex:
         from htf.query.kernels import MEASURES, measure_leaves
 
         queries = join_edges(query_low, query_high)
-        found = in_chunks(measure_leaves, queries, MEASURES, CHUNK, *self._nodes)
+
+        def run(chunk: slice, found: FloatArray) -> None:
+            measure_leaves(queries[chunk], *self._nodes, found)
+
+        found = in_chunks(run, len(queries), MEASURES, CHUNK)
         return Measures(*(found * self._worth.each**POWERS).T)
 
 
@@ -127,27 +134,6 @@ def join_edges(low: FloatArray, high: FloatArray) -> FloatArray:
 
 
 def in_chunks(
-    kernel: Callable[..., None], rows: FloatArray, columns: int, size: int, *tables: Any
-) -> FloatArray:
-    """Run a kernel that fills `columns` values per row, in threads if there are many rows."""
-    return _fill(
-        lambda chunk, results: kernel(rows[chunk], *tables, results), len(rows), columns, size
-    )
-
-
-def measure_outlines(
-    kernel: Callable[..., None], outlines: Outlines, columns: int, *tables: Any
-) -> FloatArray:
-    """The same for polygons. The kernel gets all of them, and finds its own from the number of the first on."""
-    return _fill(
-        lambda chunk, results: kernel(outlines, chunk.start, *tables, results),
-        len(outlines.pieces),
-        columns,
-        POLYGONS_AT_A_TIME,
-    )
-
-
-def _fill(
     run: Callable[[slice, FloatArray], None], number: int, columns: int, size: int
 ) -> FloatArray:
     """Fill the rows of a table, in threads if there are many; kernels release Python's global lock."""

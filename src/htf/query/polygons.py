@@ -13,10 +13,10 @@ import numpy as np
 
 from htf.errors import InputError
 from htf.frame.domain import Domain, FloatArray, IntArray
-from htf.query.answer import Answer, counts_answer
+from htf.query.answer import Answer
 from htf.query.asked import AskedPolygons
 from htf.query.boxes import share_inside, snap_to_cells, to_snapped_cells
-from htf.query.columns import place
+from htf.query.columns import COUNTS, place
 from htf.query.shapes import Gathered, Shapes, check_map, gather, need_shapely, place_shapes
 from htf.query.where import Where, full_ranges, read_where
 
@@ -71,7 +71,8 @@ def count_gathered(
     table.flags.writeable = False
     known = next((one for one in (crs, given.crs) if one is not None), domain.crs)
     came = given.frame, given.properties, labels
-    return counts_answer(table, AskedPolygons(domain, given.shapes, known, where or {}, *came))
+    asked = AskedPolygons(domain, given.shapes, known, where or {}, *came)
+    return Answer(COUNTS, tuple(table), asked=asked)
 
 
 def _read_ranges(domain: Domain, where: Where | None) -> FloatArray:
