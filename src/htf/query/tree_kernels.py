@@ -320,20 +320,8 @@ def with_sums(
     kappa: float,
 ) -> Numbers:
     """The same with these numbers of the region, or of several."""
-    (
-        raw,
-        spread,
-        largest,
-        only,
-        answer,
-        size,
-        cut_size,
-        moved,
-        deviations,
-        in_cut,
-        linear,
-        square,
-    ) = taken
+    raw, spread, largest, only, answer, size = taken[:CUT_SIZE]
+    cut_size, moved, deviations, in_cut, linear, square = taken[CUT_SIZE:]
     raw += share * x
     largest, only = max(largest, share), leaf if only == NONE_YET else SEVERAL
     if share < 1.0:
@@ -350,20 +338,8 @@ def with_sums(
     else:
         answer += share * estimate
         size += share * absolute
-    return (
-        raw,
-        spread,
-        largest,
-        only,
-        answer,
-        size,
-        cut_size,
-        moved,
-        deviations,
-        in_cut,
-        linear,
-        square,
-    )
+    of_cut = cut_size, moved, deviations, in_cut, linear, square
+    return raw, spread, largest, only, answer, size, *of_cut
 
 
 @compiled
@@ -432,15 +408,8 @@ def with_child(
 
 @inlined
 def read(sums: FloatArray, place: int) -> Numbers:
-    return (
-        sums[place, 0],
-        sums[place, 1],
-        sums[place, 2],
-        sums[place, 3],
-        sums[place, 4],
-        sums[place, 5],
-        sums[place, 6],
-    )
+    alphas = sums[place, 0], sums[place, 1], sums[place, 2]
+    return *alphas, sums[place, 3], sums[place, 4], sums[place, 5], sums[place, 6]
 
 
 @inlined
