@@ -116,12 +116,8 @@ def _fill(
 ) -> Written:
     tiles, is_whole = 0, False
     for z in range(DEEPEST + 1):
-        ends_here = (
-            z > deepest
-            if deepest is not None
-            else is_whole or tiles + number_over(bounds, z) > MOST_TILES
-        )
-        if ends_here:
+        too_many = tiles + number_over(bounds, z) > MOST_TILES
+        if is_whole or too_many if deepest is None else z > deepest:
             return Written(tiles, z - 1, is_whole)
         tell(z)
         places = sorted(places_over(bounds, z), key=lambda place: number_of(*place))

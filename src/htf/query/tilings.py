@@ -182,15 +182,11 @@ def _cut_off(shapes: Shapes, outline: Any) -> Shapes:
     """The part of each shape within the outline of the map. A shape wholly inside stays as it is."""
     shapely = need_shapely()
     west, south, east, north = outline.bounds
-    bounds = shapely.bounds(shapes)
-    whole = (bounds[:, :2] >= (west, south)).all(axis=1) & (bounds[:, 2:] <= (east, north)).all(
-        axis=1
-    )
+    low, high = np.hsplit(shapely.bounds(shapes), 2)
+    whole = ((low >= (west, south)) & (high <= (east, north))).all(axis=1)
     cut = shapes.copy()
     cut[~whole] = shapely.intersection(shapes[~whole], outline)
-    for number in np.flatnonzero(
-        shapely.get_type_id(cut) == COLLECTION
-    ):  # and touches it elsewhere
+    for number in np.flatnonzero(shapely.get_type_id(cut) == COLLECTION):  # touches it elsewhere
         parts = shapely.get_parts(cut[number])
         cut[number] = shapely.union_all(parts[shapely.get_dimensions(parts) == 2])
     return cut
@@ -199,10 +195,9 @@ def _cut_off(shapes: Shapes, outline: Any) -> Shapes:
 def _square_kilometres(outline: Shapes) -> float:
     """The approximate area of the map on the globe, from its outline in degrees."""
     west, south, east, north = need_shapely().total_bounds(outline)
-    slice_of_globe = math.sin(math.radians(min(north, 90))) - math.sin(
-        math.radians(max(south, -90))
-    )
-    return EARTH_RADIUS_KM**2 * math.radians(min(east - west, TURN)) * slice_of_globe
+    top, bottom = math.radians(min(north, 90)), math.radians(max(south, -90))
+    turn = math.radians(min(east - west, TURN))
+    return EARTH_RADIUS_KM**2 * turn * (math.sin(top) - math.sin(bottom))
 
 
 def _middle(domain: Domain) -> tuple[float, float]:
