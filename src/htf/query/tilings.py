@@ -90,10 +90,8 @@ def grid_zones(
     x, y = _first_two(check_domain(domain))
     if (width is None and height is None) == (columns is None and rows is None):
         raise InputError("give the zones of a grid either a width and height, or columns and rows")
-    across = [
-        _edges(axis.low, axis.high, *given)
-        for axis, given in zip((x, y), _pairs(width, height, columns, rows), strict=True)
-    ]
+    (width, height), (columns, rows) = _both(width, height), _both(columns, rows)
+    across = [_edges(x, width, columns), _edges(y, height, rows)]
     counts = [len(edges) - 1 for edges in across]
     _check_number(math.prod(counts))
     column, row = (place.ravel() for place in np.meshgrid(*map(np.arange, counts)))
@@ -209,16 +207,14 @@ def _middle(domain: Domain) -> tuple[float, float]:
     return float(corners[0, 0]), float(corners[0, 1])
 
 
-def _pairs(
-    width: float | None, height: float | None, columns: int | None, rows: int | None
-) -> list[tuple[float | None, int | None]]:
-    """For each axis the size of zones, or their number; one of a pair stands for both."""
-    sizes = (width if width is not None else height, height if height is not None else width)
-    numbers = (columns if columns is not None else rows, rows if rows is not None else columns)
-    return list(zip(sizes, numbers, strict=True))
+def _both(one: Any, other: Any) -> tuple[Any, Any]:
+    """One of a pair stands for both."""
+    return (other if one is None else one), (one if other is None else other)
 
 
-def _edges(low: float, high: float, size: float | None, number: int | None) -> FloatArray:
+def _edges(axis: Axis, size: float | None, number: int | None) -> FloatArray:
+    """From zones of a size, or from their number."""
+    low, high = axis.low, axis.high
     if number is not None:
         number = arguments.whole(number, "columns and rows of a grid, each,")
         if number < 1:
