@@ -220,7 +220,7 @@ def test_what_cannot_be_written_is_refused_before_counting(
         raise AssertionError("counted")
 
     monkeypatch.setattr("htf.query.boxes.count_rows", fail)
-    monkeypatch.setattr("htf.query.polygons.count_gathered", fail)
+    monkeypatch.setattr("htf.query.polygons.count_polygons", fail)
     shape = geopandas.GeoDataFrame({"name": ["x"]}, geometry=[shapely.box(1, 51, 2, 52)])
     shape.to_parquet(tmp_path / "plane.parquet")
     shape.set_crs(4326).to_parquet(tmp_path / "shape.parquet")

@@ -32,10 +32,6 @@ from htf.curator.noise import SeededNoise
 from htf.errors import HtfError
 from htf.estimation.background import Background
 from htf.estimation.prior import Prior
-from htf.export.layers import leaf_columns, leaf_layer
-from htf.export.raster import write_raster
-from htf.export.sample import write_points
-from htf.export.vector import write_layer
 from htf.forecasts.assumed import Assumed
 from htf.forecasts.forecast import forecast
 from htf.forecasts.plan import plan_of
@@ -179,7 +175,6 @@ class World:
         )
         self.saved = folder / "release.parquet"
         self.release.save(self.saved)
-        self.layer = leaf_layer(self.release)
         made_up = htf.Recipe(source=None, cells=4, epsilon=1, mechanism="singular")
         self.plan = plan_of(made_up, Assumed(points_about=100))
         self.pair = [Layer.of(self.release, "a"), Layer.of(self.release, "b")]
@@ -1284,50 +1279,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
         only=("target", "like", "points_about", "people", "runs", "progress"),
     ),
     "simulate": lambda w: Call(simulate, {"plan": w.plan, "tell": None}, {"tell": FUNCTION}),
-    "leaf_columns": lambda w: Call(leaf_columns, {"release": w.release}),
-    "leaf_layer": lambda w: Call(leaf_layer, {"release": w.release}),
-    "write_points": lambda w: Call(
-        write_points,
-        {
-            "release": w.release,
-            "path": w.output(".parquet"),
-            "n": 5,
-            "seed": 1,
-            "progress": lambda *_: None,
-            "overwrite": False,
-        },
-        {
-            "n": {*NONE, *WHOLE},
-            "seed": {*NONE, *WHOLE},
-            "progress": FUNCTION,
-            "overwrite": {"true"},
-        },
-        {"path": "output|name must end", "n": "points"},
-    ),
-    "write_raster": lambda w: Call(
-        write_raster,
-        {
-            "release": w.release,
-            "path": w.output(".tif"),
-            "pixels": 4,
-            "where": None,
-            "overwrite": False,
-        },
-        {"path": {"text", "path"}, "pixels": {*NONE, *WHOLE}, "where": NONE, "overwrite": {"true"}},
-        {"path": "output|cannot write", "pixels": "pixel", "where": "where|axis"},
-    ),
-    "write_layer": lambda w: Call(
-        write_layer,
-        {
-            "layer": w.layer,
-            "path": w.output(".csv"),
-            "about": {"statement": "s"},
-            "name": "layer",
-            "overwrite": False,
-        },
-        {"overwrite": {"true"}, "name": TEXT},
-        {"path": "output|name must end"},
-    ),
     "synthetic_city": lambda _: Call(
         synthetic_city, {"points": 5, "seed": 1}, {"points": WHOLE, "seed": WHOLE}
     ),

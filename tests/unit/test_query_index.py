@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from htf.errors import InputError
 from htf.estimation.noise_law import noise_variances
 from htf.frame.domain import FloatArray, IntArray, tiles
 from htf.query.index import CHUNK, FAN_OUT, BoxIndex
@@ -185,30 +184,6 @@ def test_grids_as_large_as_allowed() -> None:
     index = BoxIndex(low, high, np.array([3.0, 5.0]), np.zeros(2))
     found = index.measure(np.array([[most - 0.5, 0.0]]), np.array([[float(most), most / 2]]))
     assert found.estimate[0] == pytest.approx(5 / 4)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"low": np.zeros((0, 1), np.int64), "high": np.zeros((0, 1), np.int64)}, "at least one"),
-        ({"high": np.ones((1, 2), np.int64)}, "one shape"),
-        ({"high": np.zeros((1, 1), np.int64)}, "at least one cell"),
-        ({"estimates": np.zeros(2)}, "as many estimates"),
-        ({"scales": np.zeros(2)}, "as many estimates"),
-        ({"scales": np.array([-1.5])}, r"-1\.5"),
-        ({"scales": np.array([np.nan])}, "nan"),
-    ],
-)
-def test_unsound_leaves_are_refused(changed: dict[str, np.ndarray], message: str) -> None:
-    sound = {
-        "low": np.zeros((1, 1), np.int64),
-        "high": np.ones((1, 1), np.int64),
-        "estimates": np.zeros(1),
-        "scales": np.zeros(1),
-    }
-    BoxIndex(**sound)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=message):
-        BoxIndex(**{**sound, **changed})  # type: ignore[arg-type]
 
 
 def test_importing_queries_does_not_load_the_compiler() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
+import sys
 from typing import Any
 
 import h3
@@ -125,13 +125,6 @@ def test_mistakes_are_named(make: Any, says: str) -> None:
 
 
 def test_without_h3_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    load = builtins.__import__
-
-    def without(name: str, *rest: Any) -> Any:
-        if name == "h3":
-            raise ImportError(name)
-        return load(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "h3", None)
     with pytest.raises(MissingExtraError, match=r"htf-dp\[geo\]"):
         h3_zones(CITY, 5)

@@ -174,15 +174,17 @@ def _write_leaves(release: Release, output: Path, overwrite: bool) -> str:
 
     from htf.export.layers import LEAVES, leaf_columns, leaf_layer, leaves_rule
     from htf.export.provenance import provenance
-    from htf.export.tables import CSV, SHEET, write_table
-    from htf.export.vector import write_layer
+    from htf.export.vector import write_rows
 
     about = provenance(release, leaves_rule(release.quantity))
-    if output.suffix.lower() in (CSV, SHEET):  # which need neither a GIS package nor a map
-        table = pa.table(leaf_columns(release))
-        write_table(table, output, about, is_export=True, overwrite=overwrite)
-    else:
-        write_layer(leaf_layer(release), output, about, LEAVES, overwrite=overwrite)
+    write_rows(
+        lambda: pa.table(leaf_columns(release)),
+        lambda: leaf_layer(release),
+        output,
+        about,
+        LEAVES,
+        overwrite=overwrite,
+    )
     return f"{len(release):,} leaves"
 
 

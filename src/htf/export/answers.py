@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from htf.base.extras import need
 from htf.base.figures import PICTURES
-from htf.errors import InputError, MissingExtraError
+from htf.errors import InputError
 from htf.export.provenance import provenance
-from htf.export.tables import CSV, SHEET, need_openpyxl, write_table
-from htf.export.vector import write_layer
+from htf.export.tables import SHEET, need_openpyxl, write_table
+from htf.export.vector import write_layer, write_rows
 from htf.query.columns import CHANGES, MEANS, PEOPLE
 from htf.release.file import digests
 
@@ -55,11 +56,7 @@ def check_layer(path: Path, crs: Any, has_map: bool = True) -> None:
             "GeoJSON is in longitude and latitude by its standard, and there is no reference system to "
             "turn them from: write .gpkg or .csv"
         )
-    for package in ("geopandas", "pyogrio"):
-        try:
-            __import__(package)
-        except ImportError:
-            raise MissingExtraError(package, "geo", f"Writing {suffix}") from None
+    need(f"Writing {suffix}", "geopandas", "pyogrio")
 
 
 def about_answer(answer: Answer, plan: Sequence[str] = ()) -> dict[str, Any]:
@@ -102,10 +99,7 @@ def export_answer(
 ) -> None:
     """Write an answer as a layer. Formats without shapes, which need no GIS package, have its table."""
     about = about_answer(answer, plan)
-    if path.suffix.lower() in (CSV, SHEET):
-        write_table(answer.to_arrow(), path, about, is_export=True, overwrite=overwrite)
-    else:
-        write_layer(answer.to_geopandas(), path, about, "zones", overwrite=overwrite)
+    write_rows(answer.to_arrow, answer.to_geopandas, path, about, "zones", overwrite=overwrite)
 
 
 def layer_name(answer: Answer) -> str:

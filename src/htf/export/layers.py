@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.errors import InputError, MissingExtraError
+from htf.base.extras import need
+from htf.errors import InputError
 from htf.frame.areas import square_kilometres
 from htf.frame.domain import FloatArray
 from htf.frame.ground import ground_of
 from htf.query.columns import COUNTED, OF_LEAVES, describe_columns
 from htf.query.frames import as_layer, join_columns
 from htf.query.named import as_column, names_of_cells
-from htf.release.release import Release, check_release
 
 if TYPE_CHECKING:
     import geopandas
+
+    from htf.release.release import Release
 
 LEAVES = "leaves"  # the name of the layer
 
@@ -35,7 +37,7 @@ def leaves_rule(quantity: str) -> str:
 def leaf_columns(release: Release) -> dict[str, Any]:
     """What each leaf is called along axes with names, the answer of the release for it, its edges along every axis,
     and last what is counted."""
-    domain = check_release(release).domain
+    domain = release.domain
     bounds = {
         f"{axis.name}_{side}": axis.from_cells(cells[:, number])
         for number, axis in enumerate(domain.axes)
@@ -57,16 +59,14 @@ def leaf_columns(release: Release) -> dict[str, Any]:
 def leaf_layer(release: Release) -> geopandas.GeoDataFrame:
     """The leaves as polygons in the first two axes, or as the zones or trips that they are, in the release's
     reference system."""
-    domain = check_release(release).domain
+    domain = release.domain
     if not domain.has_shapes:
         raise InputError(
             f"a map needs axes x and y, but this release has {', '.join(domain.names)}: export it as .csv"
         )
-    try:
-        import geopandas  # noqa: F401 - as_layer needs it
-        import pyarrow as pa
-    except ImportError as error:
-        raise MissingExtraError(str(error.name), "geo", "Making a layer of polygons") from None
+    need("Making a layer of polygons", "geopandas")
+    import pyarrow as pa
+
     return as_layer(
         pa.table(leaf_columns(release)), ground_of(domain).shapes(_rows(release)), domain.crs
     )

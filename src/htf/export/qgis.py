@@ -17,8 +17,8 @@ from htf.frame.domain import FloatArray
 from htf.maps.scale import difference_limits
 
 if TYPE_CHECKING:
-    import geopandas
     import pandas
+    from geopandas import GeoDataFrame
 
 STYLES = "layer_styles"  # the name that QGIS looks for
 POLYGONS = {"Polygon", "MultiPolygon"}
@@ -26,12 +26,8 @@ POLYGONS = {"Polygon", "MultiPolygon"}
 COLOURS = ("#fcf0b2", "#fea973", "#f2625d", "#bf3a77", "#802582", "#440f76", "#0b0924")
 LESS, MORE = ("#4c1f7b", "#988dbe", "#dddfed"), ("#fde4c0", "#ee9b39", "#a85206")
 BLANK, LINE = "#e9edf2", "#8a94a0"
-SHOWN = (
-    "density",
-    "count",
-    "different_people",
-    "mean",
-)  # the first of these columns that a layer has is coloured
+# The first of these columns that a layer has is coloured.
+SHOWN = ("density", "count", "different_people", "mean")
 CHANGE, MARK = "change", "beyond_noise"
 WIDTH = 0.05  # millimetres
 
@@ -47,7 +43,7 @@ class Rule(NamedTuple):
 NOISE = Rule("ELSE", "no more than noise", BLANK)
 
 
-def style_table(layer: geopandas.GeoDataFrame, name: str, geometry: str) -> pandas.DataFrame | None:
+def style_table(layer: GeoDataFrame, name: str, geometry: str) -> pandas.DataFrame | None:
     """The row of `layer_styles` for a layer of polygons with counts; None for other layers."""
     import pandas
 
@@ -65,14 +61,13 @@ def style_table(layer: geopandas.GeoDataFrame, name: str, geometry: str) -> pand
         "useAsDefault": True,
         "description": "Colours of HTF. Blank: no more than noise.",
         "owner": "",
-        "update_time": pandas.Timestamp(
-            0
-        ),  # QGIS asks for the newest; the same release gives the same file
+        # QGIS asks for the newest; the same release gives the same file.
+        "update_time": pandas.Timestamp(0),
     }
     return pandas.DataFrame([row])
 
 
-def _rules(layer: geopandas.GeoDataFrame) -> list[Rule]:
+def _rules(layer: GeoDataFrame) -> list[Rule]:
     columns = set(map(str, layer.columns))
     if {CHANGE, MARK} <= columns:
         return _changing(layer)
@@ -80,7 +75,7 @@ def _rules(layer: geopandas.GeoDataFrame) -> list[Rule]:
     return _growing(layer, shown) if shown is not None and "low" in columns else []
 
 
-def _growing(layer: geopandas.GeoDataFrame, column: str) -> list[Rule]:
+def _growing(layer: GeoDataFrame, column: str) -> list[Rule]:
     """Classes that grow by about the same factor, up to the largest value that is more than noise."""
     values = _numbers(layer, column)
     ends = _classes(values[(_numbers(layer, "low") > 0) & (values > 0)])
@@ -88,7 +83,7 @@ def _growing(layer: geopandas.GeoDataFrame, column: str) -> list[Rule]:
     return [*(Rule(*one, colour) for one, colour in zip(ranges, COLOURS, strict=True)), NOISE]
 
 
-def _changing(layer: geopandas.GeoDataFrame) -> list[Rule]:
+def _changing(layer: GeoDataFrame) -> list[Rule]:
     """Three classes of falls, three of rises."""
     change, marked = _numbers(layer, CHANGE), layer[MARK].to_numpy(dtype=bool)
     _, most = difference_limits(change[np.isfinite(change)], marked[np.isfinite(change)])
@@ -121,7 +116,7 @@ def _classes(visible: FloatArray) -> list[float]:
     return [float(f"{one:.2g}") for one in steps.tolist()]
 
 
-def _numbers(layer: geopandas.GeoDataFrame, column: str) -> FloatArray:
+def _numbers(layer: GeoDataFrame, column: str) -> FloatArray:
     try:
         return np.asarray(layer[column].to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError):

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.base import arguments
-from htf.errors import MissingExtraError
+from htf.base.extras import need
 from htf.export.provenance import EXPORT, provenance
 from htf.files import write_whole
 from htf.frame.crs import CRS84
 from htf.maps.views import view
-from htf.release.release import Release, check_release
 
 if TYPE_CHECKING:
     from htf.maps.views import View
     from htf.query.where import Where
+    from htf.release.release import Release
 
 RULE = (
     "Expected {quantity} of each pixel: the sum of the parts of the release, each by the share of it that lies "
@@ -39,12 +38,8 @@ def write_raster(
     Every pixel has a value, even if its count is below zero. NaN stands for no data, for tools that
     rotate or clip the raster.
     """
-    try:
-        import rasterio
-    except ImportError:
-        raise MissingExtraError("rasterio", "geo", "Writing a GeoTIFF") from None
-    path = arguments.path(path, "the output")
-    seen = view(check_release(release), where=where, cells=pixels)
+    rasterio = need("Writing a GeoTIFF", "rasterio")
+    seen = view(release, where=where, cells=pixels)
     plain = RULE.format(quantity=release.quantity)
     rule = f"{plain} Summed: {seen.summed}." if seen.summed else plain
     about = provenance(release, rule)

@@ -81,8 +81,7 @@ def registry_yaml(record: Mapping[str, Any]) -> str:
 
 
 def _slug(name: str) -> str:
-    found = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    return found or "release"
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "release"
 
 
 def _basic(release: Release, name: str) -> dict[str, Any]:
@@ -102,10 +101,9 @@ def _basic(release: Release, name: str) -> dict[str, Any]:
 
 
 def _place(release: Release) -> str:
-    x, *rest = release.domain.axes
     if not release.domain.has_map:
         return f"The release has the axes {', '.join(release.domain.names)}."
-    y = rest[0]
+    x, y = release.domain.axes[:2]
     return f"The map has x from {x.low:g} to {x.high:g} and y from {y.low:g} to {y.high:g} ({release.domain.crs or 'no reference system'})."
 
 
@@ -113,13 +111,10 @@ def _variant(release: Release) -> dict[str, Any]:
     public = "the bounds, the grid or the zones, the mechanism and its parameters"
     total = release.parameters.get("public_total")
     known = "" if total is None else f" The number of records, {total}, was disclosed exactly."
+    nobody = " or no person" if release.protection.unit == PERSON else ""
     return {
         "variant_name": "Pure DP",
-        "data_domain": (
-            "All multisets of records. Those outside the map, and those that name no place"
-            + (" or no person" if release.protection.unit == PERSON else "")
-            + ", are left out."
-        ),
+        "data_domain": f"All multisets of records. Those outside the map, and those that name no place{nobody}, are left out.",
         "unprotected_quantities": f"What was fixed beforehand: {public}.{known}",
     }
 
@@ -178,18 +173,17 @@ def _model(plan: SeriesPlan | None) -> dict[str, Any]:
 
 
 def _post_processing(release: Release) -> str:
-    said = POST_PROCESSING.format(estimator=release.estimator)
-    if not release.priors:
-        return said
     names = ", ".join(prior.name for prior in release.priors)
-    return f"{said} They also use what was given as public knowledge and travels with the release: {names}."
+    known = (
+        f" They also use what was given as public knowledge and travels with the release: {names}."
+    )
+    return POST_PROCESSING.format(estimator=release.estimator) + (known if names else "")
 
 
 def _composition(release: Release) -> str:
-    parts = [f"{one.kind} {one.epsilon}" for one in release.bought]
-    if not parts:
-        return COMPOSITION
-    return f"{COMPOSITION} What was measured beside the map is part of epsilon: {', '.join(parts)}."
+    parts = ", ".join(f"{one.kind} {one.epsilon}" for one in release.bought)
+    beside = f" What was measured beside the map is part of epsilon: {parts}."
+    return COMPOSITION + (beside if parts else "")
 
 
 def _implementation(release: Release) -> dict[str, Any]:
@@ -205,12 +199,9 @@ def _implementation(release: Release) -> dict[str, Any]:
 
 
 def _notes(release: Release) -> str:
+    warning = f"NOT PRIVATE: the noise was {release.noise}. Do not register this release. "
     said = "Written by `htf info --registry` from the release itself."
-    return (
-        said
-        if release.private
-        else f"NOT PRIVATE: the noise was {release.noise}. Do not register this release. {said}"
-    )
+    return said if release.private else warning + said
 
 
 def _lines(values: Mapping[str, Any], depth: int) -> Iterator[str]:

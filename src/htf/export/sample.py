@@ -65,8 +65,6 @@ def write_points(
 
     CSV has no place for the provenance, so that goes to a text file beside it.
     """
-    path = arguments.path(path, "the output")
-    arguments.function(progress, "progress")
     suffix = check_sample_name(path, overwrite=overwrite)
     sample = Sample(release, n, seed)
     write_whole(path, lambda unfinished: _write(sample, unfinished, progress), overwrite=overwrite)
@@ -94,9 +92,7 @@ class Sample:
     def __init__(
         self, release: Release, n: int | None, seed: int | None, most: int = MOST_POINTS
     ) -> None:
-        from htf.release.release import check_release
-
-        parts = check_release(release).derived.parts
+        parts = release.derived.parts
         weights = non_negative(parts)
         total = float(release.estimates.sum())
         self.points = _check_points(total, n, most)
@@ -185,20 +181,15 @@ def _write(sample: Sample, path: Path, progress: Progress | None) -> None:
 
 def _check_points(total: float, n: int | None, most: int) -> int:
     """How many points to draw: `n`, or as many as the release counts."""
-    if n is None:
-        points = max(round(total), 0)
-    elif arguments.is_whole(n) and n > most:
-        points = (
-            most + 1
-        )  # also of numbers that are too large to be read, the error names our limit
-    else:
-        points = arguments.whole(n, "points (n)", 0)
+    asked = max(round(total), 0) if n is None else n
+    if arguments.is_whole(
+        asked
+    ):  # also of numbers that are too large to be read, the error names our limit
+        asked = min(asked, most + 1)
+    points = arguments.whole(asked, "points (n)", 0)
     if points > most:
-        asked = (
-            f"the release counts {total:.6g}: say how many with --n"
-            if n is None
-            else "ask for fewer"
-        )
+        counted = f"the release counts {total:.6g}: say how many with --n"
+        remedy = counted if n is None else "ask for fewer"
         where = "" if most == MOST_POINTS else " into memory"
-        raise InputError(f"at most {most:,} points can be drawn{where}; {asked}")
+        raise InputError(f"at most {most:,} points can be drawn{where}; {remedy}")
     return points

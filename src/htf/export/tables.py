@@ -9,7 +9,8 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from htf.errors import InputError, MissingExtraError
+from htf.base.extras import need
+from htf.errors import InputError
 from htf.export.provenance import EXPORT, as_metadata, write_beside
 from htf.files import write_whole
 from htf.query.frames import plain_value
@@ -24,11 +25,7 @@ SHEET_LESS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # what its texts canno
 
 def need_openpyxl() -> Any:
     """The openpyxl package, or an error that names what to install."""
-    try:
-        import openpyxl
-    except ImportError:
-        raise MissingExtraError("openpyxl", "tables", "Writing .xlsx") from None
-    return openpyxl
+    return need("Writing .xlsx", "openpyxl", extra="tables")
 
 
 def write_table(

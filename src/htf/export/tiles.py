@@ -15,8 +15,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from htf.base import arguments
-from htf.errors import InputError, MissingExtraError
+from htf.base.extras import need
+from htf.errors import InputError
 from htf.export.provenance import EXPORT, provenance
 from htf.files import write_whole
 from htf.maps.browser.mercator import number_over, places_over
@@ -24,11 +24,11 @@ from htf.maps.tiles import DEEPEST, Bounds, in_degrees, shows_all
 from htf.maps.vector_tiles import LAYER, STEPS, vector_tile
 from htf.query.columns import OF_LEAVES
 from htf.query.where import told_where
-from htf.release.release import Release, check_release
 
 if TYPE_CHECKING:
     from htf.frame.domain import Domain
     from htf.query.where import Where
+    from htf.release.release import Release
 
 MOST_TILES = 20_000  # about 5 minutes
 GZIP_LEVEL = 9
@@ -60,13 +60,11 @@ def write_tiles(
     tell: Callable[[int], None] = lambda _: None,
 ) -> Written:
     """Write all tiles down to a zoom, or as deep as makes sense, and say what was written. `tell` is called for each zoom."""
-    path = arguments.path(path, "the output")
-    bounds = _bounds(check_release(release).domain)
-    try:
-        from pmtiles import tile as format
-        from pmtiles.writer import Writer
-    except ImportError:
-        raise MissingExtraError("pmtiles", "geo", "Writing PMTiles") from None
+    bounds = _bounds(release.domain)
+    need("Writing PMTiles", "pmtiles")
+    from pmtiles import tile as format
+    from pmtiles.writer import Writer
+
     if zoom is not None:
         _check_number(bounds, zoom)
     about = provenance(release, RULE.format(quantity=release.quantity) + told_where(where or {}))
@@ -118,12 +116,8 @@ def _fill(
 ) -> Written:
     tiles, is_whole = 0, False
     for z in range(DEEPEST + 1):
-        ends_here = (
-            z > deepest
-            if deepest is not None
-            else is_whole or tiles + number_over(bounds, z) > MOST_TILES
-        )
-        if ends_here:
+        too_many = tiles + number_over(bounds, z) > MOST_TILES
+        if is_whole or too_many if deepest is None else z > deepest:
             return Written(tiles, z - 1, is_whole)
         tell(z)
         places = sorted(places_over(bounds, z), key=lambda place: number_of(*place))

@@ -18,8 +18,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from htf.base import arguments
-from htf.errors import InputError, MissingExtraError, OutputError
+from htf.base.extras import need
+from htf.errors import InputError, OutputError
 from htf.export.provenance import EXPORT, as_metadata, beside
 from htf.export.qgis import STYLES, style_table
 from htf.export.tables import CSV, SHEET, write_table
@@ -27,43 +27,41 @@ from htf.files import check_output, write_whole
 from htf.frame.crs import CRS84
 
 if TYPE_CHECKING:
-    import geopandas
     import pandas
+    import pyarrow as pa
+    from geopandas import GeoDataFrame
 
 About = dict[str, Any]
 # By default GeoJSON rounds to 7 places, a centimetre, but leaves may be smaller.
 GEOJSON_PLACES = 10
+PLAIN = (SHEET, CSV)  # without shapes
 
 
 def write_layer(
-    layer: geopandas.GeoDataFrame,
-    path: Path,
-    about: About,
-    name: str = "layer",
-    *,
-    overwrite: bool = False,
+    layer: GeoDataFrame, path: Path, about: About, name: str = "layer", *, overwrite: bool = False
 ) -> None:
     """Write a layer in the format of the file's ending, whole or not at all.
 
     `about` is the result of `htf.export.provenance.provenance`.
     """
-    path = arguments.path(path, "the output")
     check_layer_name(path, overwrite=overwrite)
-    _check_layer(layer)
-    arguments.text(name, "the name of a layer")
-    if "statement" not in arguments.mapping(about, "about", "a dictionary"):
-        raise InputError(
-            "about must have the statement of the release: see provenance(release, rule)"
-        )
     WRITERS[path.suffix.lower()](layer, Target(path, overwrite), about, name)
 
 
-def _check_layer(layer: object) -> None:
-    try:
-        import geopandas
-    except ImportError:
-        raise MissingExtraError("geopandas", "geo", "Writing a layer") from None
-    arguments.instance(layer, geopandas.GeoDataFrame, "layer", "make one with leaf_layer(release)")
+def write_rows(
+    table: Callable[[], pa.Table],
+    layer: Callable[[], GeoDataFrame],
+    path: Path,
+    about: About,
+    name: str,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write a layer or, where the format has no shapes, its table, which needs neither a GIS package nor a map."""
+    if path.suffix.lower() in PLAIN:
+        write_table(table(), path, about, is_export=True, overwrite=overwrite)
+    else:
+        write_layer(layer(), path, about, name, overwrite=overwrite)
 
 
 class Target(NamedTuple):
@@ -85,8 +83,8 @@ def check_layer_name(
 ) -> None:
     """Refuse a file that cannot be written, before any work. `others` are endings that the caller handles."""
     suffix = path.suffix.lower()
-    if suffix not in WRITERS:
-        endings = ", ".join([*WRITERS, *others])
+    if suffix not in (*WRITERS, *PLAIN):
+        endings = ", ".join([*WRITERS, *PLAIN, *others])
         raise InputError(
             f"cannot tell the format of {path.name!r}: the name must end in one of {endings}"
         )
@@ -94,15 +92,7 @@ def check_layer_name(
         check_output(output, overwrite=overwrite, inputs=inputs)
 
 
-def _write_plain(layer: geopandas.GeoDataFrame, target: Target, about: About, _: str) -> None:
-    import pyarrow as pa
-
-    plain = layer.drop(columns=layer.geometry.name)
-    table = pa.table({column: plain[column].to_numpy() for column in plain})
-    write_table(table, target.path, about, is_export=True, overwrite=target.overwrite)
-
-
-def _write_parquet(layer: geopandas.GeoDataFrame, target: Target, about: About, _: str) -> None:
+def _write_parquet(layer: GeoDataFrame, target: Target, about: About, _: str) -> None:
     """Write with GeoPandas, which knows GeoParquet, and then add the metadata it has no argument for."""
     import pyarrow.parquet as pq
 
@@ -114,7 +104,7 @@ def _write_parquet(layer: geopandas.GeoDataFrame, target: Target, about: About, 
     target.fill(lambda unfinished: pq.write_table(table, unfinished, compression="zstd"))
 
 
-def _write_geojson(layer: geopandas.GeoDataFrame, target: Target, about: About, name: str) -> None:
+def _write_geojson(layer: GeoDataFrame, target: Target, about: About, name: str) -> None:
     if layer.crs is None:
         raise InputError(
             "GeoJSON is in longitude and latitude by its standard, and this layer has no reference "
@@ -131,9 +121,7 @@ def _write_geojson(layer: geopandas.GeoDataFrame, target: Target, about: About, 
     _write_by_gdal(layer.to_crs(CRS84), target, "GeoJSON", name, options)
 
 
-def _write_geopackage(
-    layer: geopandas.GeoDataFrame, target: Target, about: About, name: str
-) -> None:
+def _write_geopackage(layer: GeoDataFrame, target: Target, about: About, name: str) -> None:
     geometry = _free_name("geom", layer)
     options = {
         "VERSION": "1.3",  # 1.4 is unknown to many tools
@@ -145,17 +133,14 @@ def _write_geopackage(
     _write_by_gdal(_with_known_code(layer), target, "GPKG", name, options, style)
 
 
-def _write_flatgeobuf(
-    layer: geopandas.GeoDataFrame, target: Target, about: About, name: str
-) -> None:
-    is_without = (layer.geometry.isna() | layer.geometry.is_empty).any()
-    # The format has no place for features without a geometry.
-    index = "NO" if is_without else "YES"
+def _write_flatgeobuf(layer: GeoDataFrame, target: Target, about: About, name: str) -> None:
+    # The index has no place for features without a geometry.
+    index = "NO" if (layer.geometry.isna() | layer.geometry.is_empty).any() else "YES"
     options = {"layer_metadata": _metadata(about), "SPATIAL_INDEX": index}
     _write_by_gdal(_with_known_code(layer), target, "FlatGeobuf", name, options)
 
 
-def _free_name(name: str, layer: geopandas.GeoDataFrame) -> str:
+def _free_name(name: str, layer: GeoDataFrame) -> str:
     """A name for the format's own column that no column of the layer has; SQL ignores case."""
     taken = {str(column).casefold() for column in layer.columns}
     while name in taken:
@@ -167,7 +152,7 @@ def _metadata(about: About) -> dict[str, str]:
     return {"DESCRIPTION": about["statement"], EXPORT: json.dumps(about)}
 
 
-def _with_known_code(layer: geopandas.GeoDataFrame) -> geopandas.GeoDataFrame:
+def _with_known_code(layer: GeoDataFrame) -> GeoDataFrame:
     """The layer with EPSG:4326, which every tool knows. These formats put longitude first for any code."""
     if layer.crs is not None and layer.crs.to_string() == CRS84:
         return layer.set_crs("EPSG:4326", allow_override=True)
@@ -175,17 +160,14 @@ def _with_known_code(layer: geopandas.GeoDataFrame) -> geopandas.GeoDataFrame:
 
 
 def _write_by_gdal(
-    layer: geopandas.GeoDataFrame,
+    layer: GeoDataFrame,
     target: Target,
     driver: str,
     name: str,
     options: dict[str, Any],
     style: pandas.DataFrame | None = None,
 ) -> None:
-    try:
-        import pyogrio
-    except ImportError:
-        raise MissingExtraError("pyogrio", "geo", f"Writing {driver}") from None
+    pyogrio = need(f"Writing {driver}", "pyogrio")
 
     def write(unfinished: Path) -> None:
         with warnings.catch_warnings():
@@ -210,6 +192,4 @@ WRITERS: dict[str, Callable[[Any, Target, About, str], None]] = {
     ".fgb": _write_flatgeobuf,
     ".gpkg": _write_geopackage,
     ".parquet": _write_parquet,
-    SHEET: _write_plain,
-    CSV: _write_plain,
 }

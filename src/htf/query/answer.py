@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.base import arguments
+from htf.base.extras import need
 from htf.base.read_only import ReadOnlyArrays, make_read_only
-from htf.errors import InputError, MissingExtraError
+from htf.errors import InputError
 from htf.frame.domain import FloatArray, IntArray
 from htf.privacy.protection import RECORDS
-from htf.query.asked import Asked
-from htf.query.columns import COUNTED, COUNTS, KINDS, OF_LEAVES, describe_columns
+from htf.query.columns import COUNTED, KINDS, OF_LEAVES, describe_columns
 
 if TYPE_CHECKING:
     import geopandas
@@ -376,7 +376,7 @@ class Answer(Columns, ReadOnlyArrays):
         """
         from htf.query.frames import as_frame
 
-        _need("pandas", "tables", "A data frame")
+        need("A data frame", "pandas", extra="tables")
         return self._indexed(as_frame(self.to_arrow()))
 
     def to_geopandas(self) -> geopandas.GeoDataFrame:
@@ -402,7 +402,7 @@ class Answer(Columns, ReadOnlyArrays):
         """
         from htf.query.frames import as_layer
 
-        _need("geopandas", "geo", "A frame with shapes")
+        need("A frame with shapes", "geopandas")
         if self.asked is None:
             raise InputError(
                 "these answers do not know what was asked: take those of Release.ask, Release.count or Release.count_polygons"
@@ -419,11 +419,6 @@ class Answer(Columns, ReadOnlyArrays):
         from htf.query.frames import first_rows_html
 
         return first_rows_html(self.to_arrow())
-
-
-def counts_answer(table: FloatArray, asked: Asked) -> Answer:
-    """Counts from a table with a row for each column (htf.query.columns)."""
-    return Answer(COUNTS, tuple(table), asked=asked)
 
 
 def first_period(answer: Answer) -> Answer:
@@ -471,10 +466,3 @@ def _finite(column: NDArray[Any]) -> Any:
     import pyarrow as pa
 
     return pa.array(column, mask=~np.isfinite(column))
-
-
-def _need(package: str, extra: str, purpose: str) -> None:
-    try:
-        __import__(package)
-    except ImportError:
-        raise MissingExtraError(package, extra, purpose) from None

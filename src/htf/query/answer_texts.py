@@ -43,9 +43,8 @@ def show_answer(
     if kind == CHANGES:
         return _show_change(answer)
     shown = [(name, column) for name, column in KINDS[kind].columns.items() if column.heading]
-    if kind == MEANS:
-        return [_show_mean(name, column, answer) for name, column in shown]
-    return [_show(name, column, answer, quantity) for name, column in shown]
+    show = _show_mean if kind == MEANS else _show
+    return [show(name, column, answer, quantity) for name, column in shown]
 
 
 def answer_notes(answer: Answer, shown: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -95,7 +94,7 @@ def _show_percent(row: Mapping[str, Any]) -> str:
     return f"{value:+.0f} % ({low:+.0f} to {high:+.0f})"
 
 
-def _show_mean(name: str, column: Column, row: Mapping[str, Any]) -> str:
+def _show_mean(name: str, column: Column, row: Mapping[str, Any], _: str) -> str:
     if name == "mean":
         return NO_MEAN if math.isnan(row["mean"]) else _short(row["mean"])
     if name == "low":
@@ -161,14 +160,12 @@ def at_end_note(answers: Sequence[Mapping[str, float]], quantity: str = RECORDS)
     number = sum(_is_at_end(one, quantity) for one in answers)
     if number == 0:
         return None
-    if len(answers) == 1:
-        return f"The count is an end of its interval: {WHY_AT_THE_END}"
-    which = (
-        "1 count is an end of its interval"
-        if number == 1
-        else f"{number} counts are an end of their intervals"
+    which = "The count" if len(answers) == 1 else "1 count"
+    one, several = (
+        f"{which} is an end of its interval",
+        f"{number} counts are an end of their intervals",
     )
-    return f"{which}: {WHY_AT_THE_END}"
+    return f"{one if number == 1 else several}: {WHY_AT_THE_END}"
 
 
 def _is_at_end(answer: Mapping[str, float], quantity: str) -> bool:

@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike
 from htf.base.compiled import few
 from htf.errors import InputError
 from htf.frame.domain import Axis, Domain, FloatArray
-from htf.query.answer import Answer, counts_answer
+from htf.query.answer import Answer
 from htf.query.asked import AskedRows
-from htf.query.columns import COLUMNS, place
+from htf.query.columns import COLUMNS, COUNTS, place
 from htf.query.where import Where, full_rows
 
 if TYPE_CHECKING:
@@ -36,10 +36,7 @@ SNAP_ROUNDINGS = 32 * float(np.finfo(np.float64).eps)
 
 
 def count_boxes(
-    domain: Domain,
-    index: BoxIndex | TreeIndex,
-    boxes: ArrayLike | None,
-    where: Where | None = None,
+    domain: Domain, index: BoxIndex | TreeIndex, boxes: ArrayLike | None, where: Where | None = None
 ) -> Answer:
     """Count one box of 2 d numbers, or many as rows: all low edges in the order of the axes, then
     all high edges. On a plain map these are west, south, east, north. They are also enough on a map
@@ -65,7 +62,7 @@ def count_rows(asked: AskedRows, index: BoxIndex | TreeIndex) -> Answer:
         with few(len(rows)):
             table[:, block] = index.answer(rows[block], axes).T
     table.flags.writeable = False
-    return counts_answer(table, asked)
+    return Answer(COUNTS, tuple(table), asked=asked)
 
 
 def share_inside(axes: Sequence[Axis], rows: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from htf.estimation.level import LEVEL_TEXT, OUTSIDE
 from htf.privacy.protection import RECORDS, SUM_OF, split_people
@@ -43,19 +44,24 @@ class Column:
         return self.description.format(quantity=quantity, amount=amount, things=things)
 
 
+def _end(which: str, rest: str = "the {level} interval.", **look: Any) -> Column:
+    """An end of an interval. The lower one stands for both under its heading."""
+    if which == "Lower":
+        look["heading"] = f"{LEVEL_TEXT} interval"
+    return Column(QUANTITY, f"{which} end of {rest.replace('{level}', LEVEL_TEXT)}", **look)
+
+
 COLUMNS = {
     "count": Column(QUANTITY, "Best guess of the {amount}.", QUANTITY, of_leaves=True),
     "std_error": Column(
         QUANTITY, "Standard deviation of the errors that the interval covers.", "std. error",
         form=",.1f", of_leaves=True,
     ),
-    "low": Column(
-        QUANTITY,
-        f"Lower end of the {LEVEL_TEXT} interval. The interval comes from the raw noisy counts, is never below "
-        "zero, and contains the count unless that is below zero.",
-        f"{LEVEL_TEXT} interval", of_leaves=True,
+    "low": _end(
+        "Lower", "the {level} interval. The interval comes from the raw noisy counts, is never below zero, and contains "
+        "the count unless that is below zero.", of_leaves=True,
     ),
-    "high": Column(QUANTITY, f"Upper end of the {LEVEL_TEXT} interval.", of_leaves=True),
+    "high": _end("Upper", of_leaves=True),
     "partial": Column(
         SHARE,
         "Share of the count that comes from leaves covered only in part, where {things} are "
@@ -76,29 +82,20 @@ COLUMNS = {
 }  # fmt: skip
 OF_LEAVES = {name: column for name, column in COLUMNS.items() if column.of_leaves}
 
+OF_PERCENT = f"end of its {LEVEL_TEXT} interval. Empty where there may have been nothing before."
 CHANGE_COLUMNS = {
     "before": Column(QUANTITY, "Best guess of the {amount} before.", "before"),
     "after": Column(QUANTITY, "Best guess of the {amount} after.", "after"),
     "change": Column(QUANTITY, "After minus before.", "change"),
-    "low": Column(
-        QUANTITY, f"Lower end of the {LEVEL_TEXT} interval of the change.", f"{LEVEL_TEXT} interval"
-    ),
-    "high": Column(QUANTITY, f"Upper end of the {LEVEL_TEXT} interval of the change."),
+    "low": _end("Lower", "the {level} interval of the change."),
+    "high": _end("Upper", "the {level} interval of the change."),
     "percent": Column(
         "per cent",
         "The change in per cent of what was before. Empty where nothing was expected before.",
         "per cent", may_be_missing=True,
     ),
-    "percent_low": Column(
-        "per cent",
-        f"Lower end of its {LEVEL_TEXT} interval. Empty where there may have been nothing before.",
-        may_be_missing=True,
-    ),
-    "percent_high": Column(
-        "per cent",
-        f"Upper end of its {LEVEL_TEXT} interval. Empty where there may have been nothing before.",
-        may_be_missing=True,
-    ),
+    "percent_low": Column("per cent", f"Lower {OF_PERCENT}", may_be_missing=True),
+    "percent_high": Column("per cent", f"Upper {OF_PERCENT}", may_be_missing=True),
     "beyond_noise": Column(
         "true or false",
         "Whether the change is more than noise. The chance that any mark of this table is false is at most "
@@ -106,21 +103,14 @@ CHANGE_COLUMNS = {
         "more than noise",
     ),
 }  # fmt: skip
+UNBOUNDED = "its {level} interval. Empty where the interval is unbounded."
 MEAN_COLUMNS = {
     "mean": Column(
         QUANTITY, "Best guess of the {quantity}. Empty where no record is expected.", "mean",
         may_be_missing=True,
     ),
-    "low": Column(
-        QUANTITY,
-        f"Lower end of its {LEVEL_TEXT} interval. Empty where the interval is unbounded.",
-        f"{LEVEL_TEXT} interval", may_be_missing=True,
-    ),
-    "high": Column(
-        QUANTITY,
-        f"Upper end of its {LEVEL_TEXT} interval. Empty where the interval is unbounded.",
-        may_be_missing=True,
-    ),
+    "low": _end("Lower", UNBOUNDED, may_be_missing=True),
+    "high": _end("Upper", UNBOUNDED, may_be_missing=True),
     "bounded": Column(
         "true or false", "Whether the interval is bounded. It is not where there may be no record at all."
     ),
@@ -147,12 +137,10 @@ PEOPLE_COLUMNS = {
     "std_error": Column(
         QUANTITY, "Standard deviation of the errors that the interval covers.", "std. error", form=",.1f",
     ),
-    "low": Column(
-        QUANTITY,
-        f"Lower end of the {LEVEL_TEXT} interval, for the noise and for whoever was in more boxes than they are counted in.",
-        f"{LEVEL_TEXT} interval",
+    "low": _end(
+        "Lower", "the {level} interval, for the noise and for whoever was in more boxes than they are counted in."
     ),
-    "high": Column(QUANTITY, f"Upper end of the {LEVEL_TEXT} interval."),
+    "high": _end("Upper"),
 }  # fmt: skip
 
 

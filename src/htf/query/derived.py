@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,7 @@ from numpy.typing import NDArray
 from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.estimation.expectation import STEP, Expectation
 from htf.estimation.homogeneous import FROM_LEAVES
-from htf.estimation.inside_zones import (
-    COUNTED_REGIONS,
-    INSIDE_ZONES,
-    counted_tree,
-    regions_before,
-)
+from htf.estimation.inside_zones import COUNTED_REGIONS, INSIDE_ZONES, counted_tree, regions_before
 from htf.estimation.interpolation import interpolate
 from htf.estimation.least_squares import TreeCounts, sum_leaves
 from htf.estimation.noise_law import noise_variances, scales_of_variances
@@ -39,6 +34,9 @@ from htf.query.unsure import are_unsure
 if TYPE_CHECKING:
     from htf.query.tree_index import NestedParts, TreeIndex
     from htf.release.release import Release
+
+
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,32 +100,17 @@ class Derived(ReadOnlyArrays):
 
     @classmethod
     def of(cls, release: Release) -> Derived:
-        tree, leaves, estimates, scales = (
-            release.tree, release.leaves, release.estimates, release.scales,
-        )  # fmt: skip
-        cut = None
-        if release.estimator == INSIDE_ZONES:
-            cut = CutLeaves.of(release)
-            tree, leaves, estimates, scales = cut.before
-        return cls(
-            release.estimator,
-            tree,
-            leaves,
-            estimates,
-            scales,
-            release.priors,
-            release.prior_trust,
-            release.measurements.tree_counts(),
-            worth_of(release),
-            cut,
-        )
+        cut = CutLeaves.of(release) if release.estimator == INSIDE_ZONES else None
+        counted = release.tree, release.leaves, release.estimates, release.scales
+        before = counted if cut is None else cut.before
+        priors, counts = (release.priors, release.prior_trust), release.measurements.tree_counts()
+        return cls(release.estimator, *before, *priors, counts, worth_of(release), cut)
 
     @cached_property
     def parts(self) -> Parts:
         """The pieces that answers are made of: the leaves or, with `htf`, finer parts of those leaves
         whose density is uneven. They follow from the leaves and the prior."""
-        divided = self._divided
-        if divided is None:
+        if (divided := self._divided) is None:
             low, high = self.tree.low[self.leaves], self.tree.high[self.leaves]
             return Parts(low, high, self.estimates, self.scales, np.arange(len(low)))
         parts = np.flatnonzero(divided.leaf >= 0)
@@ -150,8 +133,7 @@ class Derived(ReadOnlyArrays):
         """The parts, nested in their leaves; None where no leaf can be divided."""
         from htf.query.tree_index import NestedParts
 
-        divided = self._divided
-        if divided is None:
+        if (divided := self._divided) is None:
             return None
         return NestedParts.of(self.tree, divided.tree, divided.estimates / self.worth.each)
 
@@ -193,18 +175,14 @@ class Derived(ReadOnlyArrays):
     @cached_property
     def clear_leaves(self) -> NDArray[np.bool_]:
         """Which leaves are more than noise, so that maps colour them: those whose interval lies above zero."""
-        clear = np.asarray(self._answers_of_leaves[:, place("low")] > 0)
-        make_read_only(clear)
-        return clear
+        return _fixed(self._answers_of_leaves[:, place("low")] > 0)
 
     @cached_property
     def unsure_leaves(self) -> NDArray[np.bool_]:
         """Which leaves may hold none, and about as many as what is around them (htf.query.unsure). Of maps of two axes."""
         low, high = self.tree.low[self.leaves], self.tree.high[self.leaves]
         shape = tuple(self.tree.high[0].tolist())
-        unsure = are_unsure(self.answer_cells, low, high, self._answers_of_leaves, shape)
-        make_read_only(unsure)
-        return unsure
+        return _fixed(are_unsure(self.answer_cells, low, high, self._answers_of_leaves, shape))
 
     @property
     def _answers_of_leaves(self) -> FloatArray:
@@ -223,8 +201,7 @@ class Derived(ReadOnlyArrays):
             level = expectation.level
             sums = np.stack([np.bincount(level, weight * records) for weight in weights])
             found = sums / np.maximum(np.bincount(level, records), STEP)
-        make_read_only(found)
-        return found
+        return _fixed(found)
 
     @cached_property
     def _divided(self) -> Divided | None:
@@ -235,3 +212,9 @@ class Derived(ReadOnlyArrays):
         # The estimates of halves add up exactly, so those of all regions follow from the leaves.
         all_estimates = sum_leaves(self.tree, self.leaves, self.estimates)
         return Divided(*interpolate(self.tree, self.leaves, all_estimates, self.priors, self.trust))
+
+
+def _fixed(array: NDArray[T]) -> NDArray[T]:
+    """The array, read-only from now on."""
+    make_read_only(array)
+    return array

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -103,24 +104,18 @@ def _plain_column(column: Any) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     kind = array.type
-    if pa.types.is_integer(kind):
-        return _cast(array, pa.int64(), column)
-    if pa.types.is_floating(kind):
-        return _cast(array, pa.float64(), column)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _cast(array, pa.string(), column)
     if pa.types.is_boolean(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
         return array
+    for is_such, plain in (
+        (pa.types.is_integer, pa.int64()),
+        (pa.types.is_floating, pa.float64()),
+        (pa.types.is_string, pa.string()),
+        (pa.types.is_large_string, pa.string()),
+    ):
+        if is_such(kind):
+            with suppress(pa.ArrowInvalid):  # such as whole numbers beyond 64 bits
+                return array.cast(plain)
     return _texts(column)
-
-
-def _cast(array: pa.Array, kind: pa.DataType, column: Any) -> pa.Array:
-    import pyarrow as pa
-
-    try:
-        return array.cast(kind)
-    except pa.ArrowInvalid:  # such as whole numbers beyond 64 bits
-        return _texts(column)
 
 
 def _texts(column: Iterable[Any]) -> pa.Array:

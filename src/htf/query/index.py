@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from htf.errors import InputError
 from htf.estimation.noise_law import noise_fourth_cumulants, noise_variances
 from htf.estimation.worth import AS_COUNTED, Worth
 from htf.frame.curve import places_on_curve
@@ -29,6 +28,8 @@ FAN_OUT = 8  # anything from 2 to 16 is about as fast
 CHUNK = 4096  # queries that a thread takes at a time
 POLYGONS_AT_A_TIME = 16  # per thread
 PUBLISHED = ("count", "std_error", "low", "high", "raw")
+# Of what each counted thing is worth, by which each of the measures grows.
+POWERS = np.array([1.0, 1.0, 2.0, 4.0, 0.0, 1.0, 0.0, 0.0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,17 +51,6 @@ class Measures:
     smallest_weight: FloatArray
     largest_weight: FloatArray
 
-    def times(self, each: float) -> Measures:
-        """The sums, if each of what is counted is worth so much."""
-        return replace(
-            self,
-            estimate=self.estimate * each,
-            absolute=self.absolute * each,
-            partial_absolute=self.partial_absolute * each,
-            variance=self.variance * each**2,
-            fourth_cumulant=self.fourth_cumulant * each**4,
-        )
-
 
 class BoxIndex:
     """Sums over leaves `[low, high)`, in cells, that tile a grid and have independent noise.
@@ -68,8 +58,6 @@ class BoxIndex:
     Estimates and scales are published ones. The noise is a whole number of what was counted, such as shares of a
     person, so sums and intervals are made in those, and `worth` turns them into answers.
     """
-
-    __slots__ = ("_nodes", "_worth", "dimensions")
 
     def __init__(
         self,
@@ -79,7 +67,6 @@ class BoxIndex:
         scales: FloatArray,
         worth: Worth = AS_COUNTED,
     ) -> None:
-        _check_leaves(low, high, estimates, scales)
         self._worth = worth
         order = np.argsort(places_on_curve(low, high), kind="stable")
         self.dimensions = low.shape[1]
@@ -94,8 +81,10 @@ class BoxIndex:
         in map coordinates, and `axes` is `boxes.axis_table`."""
         from htf.query.kernels import answer_leaves
 
-        answers = in_chunks(answer_leaves, rows, len(COLUMNS), CHUNK, axes, *self._nodes)
-        return published(answers, self._worth)
+        def run(chunk: slice, found: FloatArray) -> None:
+            answer_leaves(rows[chunk], axes, *self._nodes, found)
+
+        return published(in_chunks(run, len(rows), len(COLUMNS), CHUNK), self._worth)
 
     def answer_polygons(self, outlines: Outlines) -> FloatArray:
         """The same for polygons, each leaf weighted by the share of it that they cover. The caller fills
@@ -103,10 +92,11 @@ class BoxIndex:
         from htf.query import polygon_kernels
         from htf.query.kernels import MEASURES, finish_leaves
 
-        measures = measure_outlines(
-            polygon_kernels.measure_leaves, outlines, MEASURES, *self._nodes
-        )
-        answers = np.empty((len(outlines), len(COLUMNS)))
+        def run(chunk: slice, found: FloatArray) -> None:
+            polygon_kernels.measure_leaves(outlines, chunk.start, *self._nodes, found)
+
+        measures = in_chunks(run, len(outlines.pieces), MEASURES, POLYGONS_AT_A_TIME)
+        answers = np.empty((len(measures), len(COLUMNS)))
         finish_leaves(measures, answers)
         return published(answers, self._worth)
 
@@ -115,8 +105,12 @@ class BoxIndex:
         from htf.query.kernels import MEASURES, measure_leaves
 
         queries = join_edges(query_low, query_high)
-        found = Measures(*in_chunks(measure_leaves, queries, MEASURES, CHUNK, *self._nodes).T)
-        return found if self._worth.each == 1 else found.times(self._worth.each)
+
+        def run(chunk: slice, found: FloatArray) -> None:
+            measure_leaves(queries[chunk], *self._nodes, found)
+
+        found = in_chunks(run, len(queries), MEASURES, CHUNK)
+        return Measures(*(found * self._worth.each**POWERS).T)
 
 
 def published(answers: FloatArray, worth: Worth) -> FloatArray:
@@ -140,65 +134,19 @@ def join_edges(low: FloatArray, high: FloatArray) -> FloatArray:
 
 
 def in_chunks(
-    kernel: Callable[..., None], rows: FloatArray, columns: int, size: int, *tables: Any
+    run: Callable[[slice, FloatArray], None], number: int, columns: int, size: int
 ) -> FloatArray:
-    """Run a kernel that fills `columns` values per row, in threads if there are many rows."""
-    results = np.empty((len(rows), columns))
-    if len(rows) <= size:
-        kernel(rows, *tables, results)
+    """Fill the rows of a table, in threads if there are many; kernels release Python's global lock."""
+    results = np.empty((number, columns))
+    chunks = [slice(start, start + size) for start in range(0, number, size)]
+    if len(chunks) <= 1:
+        run(slice(0, number), results)
         return results
-
-    def run(start: int) -> None:
-        chunk = slice(start, start + size)
-        kernel(rows[chunk], *tables, results[chunk])
-
-    run_all(run, range(0, len(rows), size))
-    return results
-
-
-def measure_outlines(
-    kernel: Callable[..., None], outlines: Outlines, columns: int, *tables: Any
-) -> FloatArray:
-    """The same for polygons. The kernel gets all of them, and finds its own by `start` and `end`."""
-    results = np.empty((len(outlines), columns))
-
-    def run(start: int) -> None:
-        end = min(start + POLYGONS_AT_A_TIME, len(results))
-        kernel(*outlines.arrays, start, end, *tables, results)
-
-    run_all(run, range(0, len(results), POLYGONS_AT_A_TIME))
-    return results
-
-
-def run_all(run: Callable[[int], None], starts: range) -> None:
-    """Run every chunk, in threads if there are several; kernels release Python's global lock."""
-    if len(starts) <= 1:
-        for start in starts:
-            run(start)
-        return
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for _ in pool.map(run, starts):
-            pass
-
-
-def _check_leaves(low: IntArray, high: IntArray, estimates: FloatArray, scales: FloatArray) -> None:
-    if low.ndim != 2 or low.shape != high.shape or len(low) == 0:
-        raise InputError(
-            f"leaves need low and high edges of one shape, at least one row, "
-            f"got {low.shape} and {high.shape}"
-        )
-    if estimates.shape != (len(low),) or scales.shape != (len(low),):
-        raise InputError(
-            f"{len(low)} leaves need as many estimates and scales, "
-            f"got {estimates.shape} and {scales.shape}"
-        )
-    if not np.all(low < high):
-        raise InputError("every leaf must have at least one cell")
-    wrong = np.flatnonzero(~(np.isfinite(scales) & (scales >= 0)))
-    if len(wrong):
-        raise InputError(f"noise scales must be finite and >= 0, got {scales[wrong[0]]}")
+        list(pool.map(lambda chunk: run(chunk, results[chunk]), chunks))
+    return results
 
 
 def _leaf_sums(estimates: FloatArray, scales: FloatArray) -> FloatArray:

@@ -128,22 +128,19 @@ def measure_leaves(
             elif skip[node] > node + 1:
                 node += 1  # into its first child
             else:
-                weight = 1.0
-                for axis in range(dimensions):
-                    weight *= covered_length(
-                        queries[query, axis],
-                        queries[query, dimensions + axis],
-                        boxes[node, axis],
-                        boxes[node, dimensions + axis],
-                    )
-                add_part(weight, sums, node, row)
+                add_part(covered_share(queries[query], boxes, node, 0), sums, node, row)
                 node += 1
 
 
-@compiled
-def covered_length(low: float, high: float, start: float, stop: float) -> float:
-    """The share of one range that another covers: exactly 1 where it covers all of it."""
-    return max(min(high, stop) - max(low, start), 0.0) / (stop - start)
+@inlined
+def covered_share(box: FloatArray, table: FloatArray, row: int, at: int) -> float:
+    """The share of a row of a table, with edges from column `at` on, that a box covers: exactly 1 where it covers all."""
+    share, dimensions = 1.0, len(box) // 2
+    for axis in range(dimensions):
+        start, stop = table[row, at + axis], table[row, at + dimensions + axis]
+        both = min(box[dimensions + axis], stop) - max(box[axis], start)
+        share *= max(both, 0.0) / (stop - start)
+    return share
 
 
 @inlined

@@ -14,7 +14,7 @@ import numpy as np
 
 from htf.errors import InputError
 from htf.frame.division import Part
-from htf.frame.domain import Axis, Domain, FloatArray, IntArray
+from htf.frame.domain import Axis, Domain, IntArray
 from htf.query.asked import AskedRows
 
 MOST_ROWS = 1_000_000
@@ -67,9 +67,13 @@ def as_column(values: Any) -> Any:
 
 def _cross(asked: AskedRows, part: Part) -> AskedRows:
     axis, number, size = asked.domain.axes[part.axis], part.axis, asked.domain.dimensions
-    low, high = _steps(axis, part.level)
+    steps = np.arange(axis.cells + 1) if axis.names is None else axis.names.edges(part.level)
+    low, high = steps[:-1], steps[1:]
     edges = axis.from_cells(low), axis.from_cells(high)
-    _check_whole(axis, asked.rows[:, [number, size + number]])
+    if np.any(asked.rows[:, [number, size + number]] != [axis.low, axis.high]):
+        raise InputError(
+            f"`--by {axis.name}` counts every {axis.name}: leave it out of --where, --zone and boxes"
+        )
     if len(asked) * len(low) > MOST_ROWS:
         raise InputError(
             f"that would be {len(asked) * len(low):,} rows, but at most {MOST_ROWS:,} are allowed: ask for less at a time"
@@ -78,10 +82,8 @@ def _cross(asked: AskedRows, part: Part) -> AskedRows:
     rows = again.rows.copy()
     for place, ends in zip((number, size + number), edges, strict=True):
         rows[:, place] = np.tile(ends, len(asked))
-    of_steps = axis.columns(low, high, part.level)
-    columns = _with(
-        dict(again.columns), axis, {name: column * len(asked) for name, column in of_steps.items()}
-    )
+    of_steps = axis.columns(low, high, part.level).items()
+    columns = _with(dict(again.columns), axis, {n: column * len(asked) for n, column in of_steps})
     return replace(again, rows=rows, columns=columns, levels={**asked.levels, number: part.level})
 
 
@@ -100,17 +102,3 @@ def _with(
     """The columns, and those of a further axis: the start and the end of a trip have the same layer."""
     free = {n if n not in columns else f"{axis.name} {n}": column for n, column in further.items()}
     return {**columns, **free}
-
-
-def _check_whole(axis: Axis, ends: FloatArray) -> None:
-    """An axis that gets a row for each of its steps is not cut as well."""
-    if np.any(ends != [axis.low, axis.high]):
-        raise InputError(
-            f"`--by {axis.name}` counts every {axis.name}: leave it out of --where, --zone and boxes"
-        )
-
-
-def _steps(axis: Axis, level: int) -> tuple[IntArray, IntArray]:
-    """The cells of each label, or each cell."""
-    edges = np.arange(axis.cells + 1) if axis.names is None else axis.names.edges(level)
-    return edges[:-1], edges[1:]

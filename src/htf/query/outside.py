@@ -30,7 +30,10 @@ def outside_note(domain: Domain, rows: FloatArray, inside: FloatArray) -> str | 
     """A note on the boxes that lie wholly outside the map; None if there are none.
 
     `rows` are full rows, and `inside` is that column of their answers."""
-    outside = np.flatnonzero((inside == 0) & _lie_outside(domain, rows))
+    low, high = np.array([(axis.low, axis.high) for axis in domain.axes]).T
+    size = domain.dimensions  # other boxes with nothing inside have no area
+    beyond = np.any((rows[:, size:] <= low) | (rows[:, :size] >= high), axis=1)
+    outside = np.flatnonzero((inside == 0) & beyond)
     if len(outside) == 0:
         return None
     bounds, is_one = describe_bounds(domain), len(outside) == 1
@@ -50,14 +53,6 @@ def describe_bounds(domain: Domain) -> str:
     """The bounds of the map in words, from … to … along each axis."""
     ranges = [f"from {show(a.low)} to {show(a.high)} along {a.name}" for a in domain.axes]
     return " and ".join([", ".join(ranges[:-1]), ranges[-1]]) if len(ranges) > 1 else ranges[0]
-
-
-def _lie_outside(domain: Domain, rows: FloatArray) -> NDArray[np.bool_]:
-    """Which boxes lie beyond the map along some axis. (Other boxes with nothing inside have no area.)"""
-    low, high = np.array([(axis.low, axis.high) for axis in domain.axes]).T
-    size = domain.dimensions
-    beyond: NDArray[np.bool_] = np.any((rows[:, size:] <= low) | (rows[:, :size] >= high), axis=1)
-    return beyond
 
 
 def _named_rows(numbers_of_rows: NDArray[np.int64]) -> str:

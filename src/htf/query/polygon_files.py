@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from htf.errors import InputError, MissingExtraError
+from htf.base.extras import need
+from htf.errors import InputError
 from htf.files import is_file, is_folder
 
 if TYPE_CHECKING:
@@ -19,12 +20,9 @@ MOST_NAMED = 5
 
 
 def read_layer(path: Path) -> geopandas.GeoDataFrame:
-    try:
-        import geopandas
-        import pyogrio
-    except ImportError as error:
-        raise MissingExtraError(str(error.name), "geo", "Reading polygons") from None
+    geopandas = need("Reading polygons", "geopandas", "pyogrio")
     import pyarrow as pa
+    import pyogrio
 
     unreadable = pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError
     if is_folder(path):

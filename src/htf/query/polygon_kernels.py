@@ -13,63 +13,20 @@ below each level, and `frames` has the bounding box of each level.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.base.compiled import compiled
+from htf.base.compiled import compiled, inlined
 from htf.frame.domain import FloatArray
 
-# As in htf.query.tree_kernels. After a change there, delete the compiled cache of this module.
-from htf.query.kernels import SMALLEST_WEIGHT, add_node, add_part
-from htf.query.tree_kernels import (
-    ABSOLUTE,
-    ALPHA2_S,
-    ALPHA_S,
-    ANSWER,
-    BELOW,
-    C0,
-    C1,
-    C2,
-    C3,
-    CUT_SIZE,
-    DEVIATIONS,
-    ERROR,
-    ESTIMATE,
-    FIRST,
-    FIRST_CHILD,
-    FIRST_PART,
-    FOURTH,
-    GROUP_K,
-    GROUP_S,
-    HELD,
-    HELD_IN_CUT,
-    LARGEST,
-    LINEAR,
-    MOVED,
-    NOISE,
-    NONE_YET,
-    NUMBER,
-    ONLY_LEAF,
-    PART_BOX,
-    PARTS,
-    RAW,
-    REGION_BOX,
-    SEVERAL,
-    SIZE,
-    SPREAD,
-    SQUARE,
-    SUMS,
-    UNKNOWN_ALPHA,
-    K,
-    S,
-    X,
-    close,
-    may_hold,
-    moved_up,
-    uneven,
-)
+# The modules are imported whole, so that a change of their constants is noticed.
+from htf.query import kernels
+from htf.query import tree_kernels as tree
+
+if TYPE_CHECKING:
+    from htf.query.polygons import Outlines
 
 DEEPEST_INDEX = 64  # levels: enough for groups of at least two
 NEXT, STOP = range(2)  # the children of a region that are still to be visited
@@ -91,54 +48,46 @@ class Pile(NamedTuple):
 
 @compiled
 def measure_leaves(
-    corners: FloatArray,
-    ring_ends: NDArray[np.int64],
-    polygon_ends: NDArray[np.int64],
-    ranges: FloatArray,
+    outlines: Outlines,
     first: int,
-    last: int,
     boxes: FloatArray,
     skip: NDArray[np.int64],
     sums: FloatArray,
     measures: FloatArray,
 ) -> None:
     """Like `kernels.measure_leaves`, for polygons in the first two axes and ranges of the others.
-    Measures those from `first` up to but not including `last`."""
+    Measures as many as there are rows of `measures`, from `first` on."""
     nodes = len(boxes)
     until = np.full(DEEPEST_INDEX, nodes)  # where the node of each level ends
     pile = _new_pile(DEEPEST_INDEX)
-    for query in range(first, last):
+    for query in range(len(measures)):
         row = measures[query]
         row[:] = 0.0
-        row[SMALLEST_WEIGHT] = 1.0
-        pile = _lay(corners, ring_ends, polygon_ends, query, pile)
+        row[kernels.SMALLEST_WEIGHT] = 1.0
+        pile = _lay(outlines, first + query, pile)
         node, level = 0, 0
         while node < nodes:
             while node >= until[level]:
                 level -= 1
-            weight, pile = _covered_share(boxes, 0, node, ranges, level, pile)
+            weight, pile = _covered_share(boxes, 0, node, outlines.ranges, level, pile)
             if weight == 0.0:
                 node = skip[node]
             elif weight == 1.0:
-                add_node(sums, node, row)
+                kernels.add_node(sums, node, row)
                 node = skip[node]
             elif skip[node] > node + 1:
                 level += 1
                 until[level] = skip[node]
                 node += 1
             else:
-                add_part(weight, sums, node, row)
+                kernels.add_part(weight, sums, node, row)
                 node += 1
 
 
 @compiled
 def measure_tree(
-    corners: FloatArray,
-    ring_ends: NDArray[np.int64],
-    polygon_ends: NDArray[np.int64],
-    ranges: FloatArray,
+    outlines: Outlines,
     first: int,
-    last: int,
     regions: FloatArray,
     parts: FloatArray,
     depth: int,
@@ -147,161 +96,78 @@ def measure_tree(
     measures: FloatArray,
 ) -> None:
     """Like `tree_kernels.measure_tree`, for polygons in the first two axes and ranges of the others.
-    Measures those from `first` up to but not including `last`."""
+    Measures as many as there are rows of `measures`, from `first` on.
+
+    It walks depth first, because the pile has room for one path down at a time. Level 0 lies above the
+    root and is a group of one. Regions that the polygon does not touch add nothing.
+    """
+    ranges = outlines.ranges
     path = np.empty(depth + 1, dtype=np.int64)
     places = np.empty((depth + 1, 2), dtype=np.int64)
-    sums = np.empty((depth + 1, SUMS))
+    sums = np.empty((depth + 1, tree.SUMS))
     pile = _new_pile(depth + 1)
-    for query in range(first, last):
+    for query in range(len(measures)):
         row = measures[query]
-        row[:] = 0.0
-        row[ONLY_LEAF] = NONE_YET
-        pile = _lay(corners, ring_ends, polygon_ends, query, pile)
-        pile = _walk(ranges, regions, parts, kappa, path, places, sums, pile, row)
-        row[NOISE] += sums[0, UNKNOWN_ALPHA] * sums[0, UNKNOWN_ALPHA] * root_variance
-        row[FOURTH] = sums[0, C0]
+        pile = _lay(outlines, first + query, pile)
+        taken, noise, level = tree.NOTHING_TAKEN, 0.0, 0
+        tree.write(tree.NO_CHILDREN, sums, 0)
+        places[0, NEXT], places[0, STOP] = 0, 1
+        while level > 0 or places[0, NEXT] < places[0, STOP]:
+            if places[level, NEXT] == places[level, STOP]:  # go up: all children were visited
+                level -= 1
+                noise += tree.close(path[level + 1], level + 1, regions, sums, level)
+                continue
+            region = places[level, NEXT]
+            places[level, NEXT] += 1
+            share, pile = _covered_share(regions, tree.REGION_BOX, region, ranges, level, pile)
+            number = int(regions[region, tree.NUMBER])
+            if 0.0 < share < 1.0 and regions[region, tree.FIRST_CHILD] >= 0:
+                level += 1
+                path[level] = region
+                tree.write(tree.NO_CHILDREN, sums, level)
+                places[level, NEXT] = int(regions[region, tree.FIRST_CHILD])
+                places[level, STOP] = places[level, NEXT] + number
+            elif share > 0.0:
+                taken = tree.with_region(taken, share, region, regions, kappa)
+                tree.add_child(share, tree.NO_NOISE, region, regions, sums, level)
+                if share < 1.0 and regions[region, tree.FIRST_PART] >= 0:
+                    places[level + 1, NEXT] = int(regions[region, tree.FIRST_PART])
+                    places[level + 1, STOP] = places[level + 1, NEXT] + number
+                    taken, pile = _with_parts(taken, ranges, parts, places, level + 1, pile)
+        for column in range(len(taken)):
+            row[column] = taken[column]
+        unknown = sums[0, tree.UNKNOWN_ALPHA]
+        row[tree.NOISE] = noise + unknown * unknown * root_variance
+        row[tree.FOURTH] = sums[0, tree.C0]
 
 
 @compiled
-def _walk(
-    ranges: FloatArray,
-    regions: FloatArray,
-    parts: FloatArray,
-    kappa: float,
-    path: NDArray[np.int64],
-    places: NDArray[np.int64],
-    sums: FloatArray,
-    pile: Pile,
-    row: FloatArray,
-) -> Pile:
-    """Walk depth first, because the pile has room for one path down at a time. Level 0 lies above the
-    root and is a group of one. Regions that the polygon does not touch add nothing."""
-    level = 0
-    sums[0, :] = 0.0
-    places[0, NEXT], places[0, STOP] = 0, 1
-    while True:
-        while places[level, NEXT] == places[level, STOP]:  # go up until a child is left to visit
-            if level == 0:
-                return pile
-            level -= 1
-            _close(path[level + 1], regions, sums, level, row)
-        region = places[level, NEXT]
-        places[level, NEXT] += 1
-        alpha, pile = _covered_share(regions, REGION_BOX, region, ranges, level, pile)
-        if 0.0 < alpha < 1.0 and regions[region, FIRST_CHILD] >= 0:
-            level += 1
-            path[level] = region
-            sums[level, :] = 0.0
-            places[level, NEXT] = int(regions[region, FIRST_CHILD])
-            places[level, STOP] = places[level, NEXT] + int(regions[region, NUMBER])
-        elif alpha > 0.0:
-            _take(alpha, region, regions, kappa, row)
-            _add(alpha, 0.0, 0.0, 0.0, 0.0, region, regions, sums, level)
-            if alpha < 1.0 and regions[region, FIRST_PART] >= 0:
-                row[MOVED] -= alpha * regions[region, ESTIMATE]
-                places[level + 1, NEXT] = int(regions[region, FIRST_PART])
-                places[level + 1, STOP] = places[level + 1, NEXT] + int(regions[region, NUMBER])
-                pile = _take_parts(ranges, parts, places, level + 1, pile, row)
-
-
-@compiled
-def _take(weight: float, region: int, regions: FloatArray, kappa: float, row: FloatArray) -> None:
-    """Add a leaf, or a region that lies wholly inside; `_take_parts` counts divided leaves."""
-    row[RAW] += weight * regions[region, X]
-    row[LARGEST] = max(row[LARGEST], weight)
-    is_first = regions[region, FIRST_CHILD] < 0 and row[ONLY_LEAF] == NONE_YET
-    row[ONLY_LEAF] = region if is_first else SEVERAL
-    if weight < 1.0:
-        of_leaf = weight * (1 - weight) * uneven(regions[region, X], kappa)
-        row[SPREAD] += of_leaf
-        row[DEVIATIONS] += np.sqrt(of_leaf)
-        estimate, x = regions[region, ESTIMATE], regions[region, X]
-        records = may_hold(estimate, x, regions[region, ERROR])
-        row[HELD_IN_CUT] += weight * records
-        row[LINEAR] += weight * (1 - weight) * records
-        row[SQUARE] += weight * (1 - weight) * records * records
-        if regions[region, FIRST_PART] >= 0:
-            return
-        row[CUT_SIZE] += weight * regions[region, ABSOLUTE]
-    row[ANSWER] += weight * regions[region, ESTIMATE]
-    row[SIZE] += weight * regions[region, ABSOLUTE]
-
-
-@compiled
-def _take_parts(
+def _with_parts(
+    taken: tree.Numbers,
     ranges: FloatArray,
     parts: FloatArray,
     places: NDArray[np.int64],
     bottom: int,
     pile: Pile,
-    row: FloatArray,
-) -> Pile:
+) -> tuple[tree.Numbers, Pile]:
     """Add the parts of a divided leaf. They belong to this level, and so does what the pile has left
     of the polygon in the leaf."""
-    level, answer = bottom, 0.0
+    level, answer, cut_size = bottom, 0.0, taken[tree.CUT_SIZE]
     while level >= bottom:
         if places[level, NEXT] == places[level, STOP]:
             level -= 1
             continue
         part = places[level, NEXT]
         places[level, NEXT] += 1
-        share, pile = _covered_share(parts, PART_BOX, part, ranges, level, pile)
-        if parts[part, PARTS] > 0.0 and 0.0 < share < 1.0:
+        share, pile = _covered_share(parts, tree.PART_BOX, part, ranges, level, pile)
+        if parts[part, tree.PARTS] > 0.0 and 0.0 < share < 1.0:
             level += 1
-            places[level, NEXT] = int(parts[part, FIRST])
-            places[level, STOP] = places[level, NEXT] + int(parts[part, PARTS])
+            places[level, NEXT] = int(parts[part, tree.FIRST])
+            places[level, STOP] = places[level, NEXT] + int(parts[part, tree.PARTS])
         else:
-            answer += share * parts[part, HELD]
-            if share < 1.0:
-                row[CUT_SIZE] += share * parts[part, HELD]
-    row[ANSWER] += answer
-    row[SIZE] += answer
-    row[MOVED] += answer
-    return pile
-
-
-@compiled
-def _close(region: int, regions: FloatArray, sums: FloatArray, level: int, row: FloatArray) -> None:
-    """Add a region whose children have all been visited to the sums of its parent on that level."""
-    alpha, noise, c0, c1, c2, c3 = close(
-        sums[level + 1, ALPHA_S],
-        sums[level + 1, ALPHA2_S],
-        sums[level + 1, UNKNOWN_ALPHA],
-        sums[level + 1, C0],
-        sums[level + 1, C1],
-        sums[level + 1, C2],
-        sums[level + 1, C3],
-        regions[region, GROUP_S],
-        regions[region, GROUP_K],
-        regions[region, BELOW],
-    )
-    row[NOISE] += noise
-    _add(alpha, c0, c1, c2, c3, region, regions, sums, level)
-
-
-@compiled
-def _add(
-    alpha: float,
-    c0: float,
-    c1: float,
-    c2: float,
-    c3: float,
-    region: int,
-    regions: FloatArray,
-    sums: FloatArray,
-    level: int,
-) -> None:
-    """Add a child's alpha and polynomial to the sums of its parent."""
-    s = regions[region, S]
-    if s == 0.0 or level == 0:
-        sums[level, UNKNOWN_ALPHA] = alpha
-    sums[level, ALPHA_S] += alpha * s
-    sums[level, ALPHA2_S] += alpha * alpha * s
-    c0, c1, c2, c3 = moved_up(alpha, regions[region, K], c0, c1, c2, c3)
-    sums[level, C0] += c0
-    sums[level, C1] += c1
-    sums[level, C2] += c2
-    sums[level, C3] += c3
+            answer += share * parts[part, tree.HELD]
+            cut_size += share * parts[part, tree.HELD] if share < 1.0 else 0.0
+    return tree.with_parts(taken, answer, cut_size), pile
 
 
 @compiled
@@ -313,22 +179,15 @@ def _new_pile(depth: int) -> Pile:
 
 
 @compiled
-def _lay(
-    corners: FloatArray,
-    ring_ends: NDArray[np.int64],
-    polygon_ends: NDArray[np.int64],
-    number: int,
-    pile: Pile,
-) -> Pile:
+def _lay(outlines: Outlines, number: int, pile: Pile) -> Pile:
     """Lay a whole polygon down as the lowest level of the pile."""
+    polygon_ends, ring_ends = outlines.polygon_ends, outlines.ring_ends
     first = polygon_ends[number - 1] if number > 0 else 0
     start = ring_ends[first - 1] if first > 0 else 0
     rings = polygon_ends[number] - first
     stop = ring_ends[first + rings - 1] if rings > 0 else start
     pile = _with_room(0, stop - start, rings, pile)
-    for corner in range(stop - start):
-        for axis in range(2):
-            pile.corners[corner, axis] = corners[start + corner, axis]
+    _copy(outlines.corners, start, stop - start, pile.corners, 0)
     for ring in range(rings):
         pile.ends[ring] = ring_ends[first + ring] - start
     pile.tops[0], pile.tops[1] = 0, rings
@@ -342,9 +201,7 @@ def _with_room(used: int, more: int, rings: int, pile: Pile) -> Pile:
     corners, ends, one, other = pile.corners, pile.ends, pile.one, pile.other
     if used + more > len(corners):
         corners = np.empty((2 * (used + more), 2))
-        for corner in range(used):
-            for axis in range(2):
-                corners[corner, axis] = pile.corners[corner, axis]
+        _copy(pile.corners, 0, used, corners, 0)
     if rings > len(ends):
         ends = np.empty(2 * rings, dtype=np.int64)
         for ring in range(len(pile.ends)):
@@ -352,6 +209,14 @@ def _with_room(used: int, more: int, rings: int, pile: Pile) -> Pile:
     if more > len(one):
         one, other = np.empty((2 * more, 2)), np.empty((2 * more, 2))
     return Pile(corners, ends, pile.tops, pile.frames, one, other)
+
+
+@inlined
+def _copy(source: FloatArray, start: int, number: int, target: FloatArray, to: int) -> None:
+    """Copy corners. (Assigning a slice takes seconds to compile.)"""
+    for corner in range(number):
+        for axis in range(2):
+            target[to + corner, axis] = source[start + corner, axis]
 
 
 @compiled
@@ -414,9 +279,7 @@ def _clip(boxes: FloatArray, at: int, to: int, box: int, level: int, pile: Pile)
     start = _first_corner(level, pile)
     for ring in range(pile.tops[level], pile.tops[level + 1]):
         count = pile.ends[ring] - start
-        for corner in range(count):
-            for axis in range(2):
-                one[corner, axis] = pile.corners[start + corner, axis]
+        _copy(pile.corners, start, count, one, 0)
         start = pile.ends[ring]
         for side in range(4):
             axis, above = side % 2, side < 2
@@ -425,9 +288,7 @@ def _clip(boxes: FloatArray, at: int, to: int, box: int, level: int, pile: Pile)
             if kept >= 0:
                 one, other, count = other, one, kept
         if count >= 3:
-            for corner in range(count):
-                for axis in range(2):
-                    pile.corners[used + corner, axis] = one[corner, axis]
+            _copy(one, 0, count, pile.corners, used)
             used += count
             pile.ends[top] = used
             top += 1
@@ -478,12 +339,8 @@ def _area(
 
     Each ring is measured from one of its own corners, or a small ring far away would lose digits.
     """
-    west, south, east, north = (
-        boxes[box, at],
-        boxes[box, at + 1],
-        boxes[box, to],
-        boxes[box, to + 1],
-    )
+    west, south = boxes[box, at], boxes[box, at + 1]
+    east, north = boxes[box, to], boxes[box, to + 1]
     area, through = 0.0, False
     start = _first_corner(level, pile)
     for ring in range(pile.tops[level], pile.tops[level + 1]):

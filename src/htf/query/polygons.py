@@ -7,17 +7,16 @@ Areas are measured in the coordinates of the map, in which the grid is even.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from htf.errors import InputError
 from htf.frame.domain import Domain, FloatArray, IntArray
-from htf.query.answer import Answer, counts_answer
+from htf.query.answer import Answer
 from htf.query.asked import AskedPolygons
 from htf.query.boxes import share_inside, snap_to_cells, to_snapped_cells
-from htf.query.columns import place
+from htf.query.columns import COUNTS, place
 from htf.query.shapes import Gathered, Shapes, check_map, gather, need_shapely, place_shapes
 from htf.query.where import Where, full_ranges, read_where
 
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from htf.query.tree_index import TreeIndex
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Outlines:
+class Outlines(NamedTuple):
     """Polygons in cell coordinates, each on the left of its rings, and a range of each further axis.
     Rings and polygons stand one after another: each end is the index after the last corner or ring."""
 
@@ -37,13 +35,6 @@ class Outlines:
     ranges: FloatArray
     pieces: IntArray  # of each polygon
 
-    def __len__(self) -> int:
-        return len(self.polygon_ends)
-
-    @property
-    def arrays(self) -> tuple[FloatArray, IntArray, IntArray, FloatArray]:
-        return self.corners, self.ring_ends, self.polygon_ends, self.ranges
-
 
 def count_polygons(
     domain: Domain,
@@ -52,51 +43,38 @@ def count_polygons(
     *,
     crs: Any = None,
     where: Where | None = None,
+    labels: tuple[str, ...] | None = None,
 ) -> Answer:
-    """Count one polygon or many (htf.query.shapes says what they may be), in the first two axes.
+    """Count one polygon or many (htf.query.shapes says what they may be), in the first two axes. They may have labels.
 
     `where` gives ranges of further axes, such as `{"hour": (7, 10)}`; those that it does not name
     are counted whole. Area outside the map counts nothing. An empty polygon counts 0, with an
     interval of 0 to 0. Corners within a billionth of a cell of a grid line are moved onto it.
     """
-    return count_gathered(domain, index, gather(geometries), crs, where)
-
-
-def count_gathered(
-    domain: Domain,
-    index: BoxIndex | TreeIndex,
-    given: Gathered,
-    crs: Any = None,
-    where: Where | None = None,
-    labels: tuple[str, ...] | None = None,
-) -> Answer:
-    """Count polygons that were read already, and have labels or not."""
+    given = geometries if isinstance(geometries, Gathered) else gather(geometries)
     check_map(domain)
     shapes = place_shapes(given, domain, crs)
-    ranges = _read_ranges(domain, where)
+    ranges, share = _read_ranges(domain, where)
     cells = _in_cells(shapes, domain)
     table = index.answer_polygons(_outlines(cells, ranges)).T.copy()
-    table[place("inside")] = _share_inside(cells, domain) * _share_of_ranges(domain, where)
+    table[place("inside")] = _share_inside(cells, domain) * share
     table.flags.writeable = False
     known = next((one for one in (crs, given.crs) if one is not None), domain.crs)
     came = given.frame, given.properties, labels
-    return counts_answer(table, AskedPolygons(domain, given.shapes, known, where or {}, *came))
+    asked = AskedPolygons(domain, given.shapes, known, where or {}, *came)
+    return Answer(COUNTS, tuple(table), asked=asked)
 
 
-def _read_ranges(domain: Domain, where: Where | None) -> FloatArray:
-    """The low and high end of each axis but the first two, in cells."""
+def _read_ranges(domain: Domain, where: Where | None) -> tuple[FloatArray, float]:
+    """The low and high end of each axis but the first two, in cells; and the share of these ranges that lies on the map."""
     named = [name for name in read_where(where) if name in domain.names[:2]]
     if named:
         raise InputError(f"polygons already fix {named[0]}: leave it out of where")
-    ends = full_ranges(domain, where)[2:]
-    cells = [to_snapped_cells(axis, pair) for axis, pair in zip(domain.axes[2:], ends, strict=True)]
-    return np.array(cells, dtype=np.float64).reshape(-1, 2)
-
-
-def _share_of_ranges(domain: Domain, where: Where | None) -> float:
-    """The share of the ranges of further axes that lies on the map, as for a box with these ranges."""
-    ends = full_ranges(domain, where)[2:].T.reshape(1, -1)
-    return float(share_inside(domain.axes[2:], ends)[0]) if ends.size else 1.0
+    axes, ends = domain.axes[2:], full_ranges(domain, where)[2:]
+    if not axes:
+        return np.empty((0, 2)), 1.0
+    cells = [to_snapped_cells(axis, pair) for axis, pair in zip(axes, ends, strict=True)]
+    return np.array(cells), float(share_inside(axes, ends.T.reshape(1, -1))[0])
 
 
 def _in_cells(shapes: Shapes, domain: Domain) -> Shapes:

@@ -312,10 +312,11 @@ class PolygonQuestion(Question):
     labels: tuple[str, ...] | None = None
 
     def answer(self, release: Release) -> Answer:
-        from htf.query.polygons import count_gathered
+        from htf.query.polygons import count_polygons
 
-        index, about = release.derived.answering_index, (self.crs, self.where, self.labels)
-        return _by(release, count_gathered(release.domain, index, self.gathered, *about))
+        about = {"crs": self.crs, "where": self.where, "labels": self.labels}
+        index = release.derived.answering_index
+        return _by(release, count_polygons(release.domain, index, self.gathered, **about))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

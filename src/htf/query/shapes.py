@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.base import arguments
-from htf.errors import InputError, MissingExtraError
+from htf.base.extras import need
+from htf.errors import InputError
 from htf.frame.crs import CRS84, is_in_degrees, parse_crs, same_crs, shown_crs, transformer
 from htf.frame.domain import Domain, FloatArray
 
@@ -64,11 +65,7 @@ def check_map(domain: Domain) -> None:
 
 def need_shapely(purpose: str = "Counting polygons") -> Any:
     """The shapely package, or an error that names what to install."""
-    try:
-        import shapely
-    except ImportError:
-        raise MissingExtraError("shapely", "geo", purpose) from None
-    return shapely
+    return need(purpose, "shapely")
 
 
 def to_crs(shapes: Shapes, source: Any, target: Any, domain: Domain) -> Shapes:

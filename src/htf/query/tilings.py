@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from htf.base import arguments
-from htf.errors import InputError, MissingExtraError
+from htf.base.extras import need
+from htf.errors import InputError
 from htf.frame.crs import CRS84, same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, check_domain
 from htf.query.shapes import HALF_TURN, TURN, Shapes, need_shapely, shifted, to_crs, unrolled
@@ -89,10 +90,8 @@ def grid_zones(
     x, y = _first_two(check_domain(domain))
     if (width is None and height is None) == (columns is None and rows is None):
         raise InputError("give the zones of a grid either a width and height, or columns and rows")
-    across = [
-        _edges(axis.low, axis.high, *given)
-        for axis, given in zip((x, y), _pairs(width, height, columns, rows), strict=True)
-    ]
+    (width, height), (columns, rows) = _both(width, height), _both(columns, rows)
+    across = [_edges(x, width, columns), _edges(y, height, rows)]
     counts = [len(edges) - 1 for edges in across]
     _check_number(math.prod(counts))
     column, row = (place.ravel() for place in np.meshgrid(*map(np.arange, counts)))
@@ -133,7 +132,7 @@ def h3_zones(domain: Domain, resolution: int) -> Tiling:
     >>> htf.h3_zones(domain, resolution=5).labels[0]
     '8535ac2ffffffff'
     """
-    h3, shapely = _need_h3(), need_shapely("Zones of H3")
+    h3, shapely = need("A layer of H3 cells", "h3"), need_shapely("Zones of H3")
     x, y = _first_two(check_domain(domain))
     if domain.crs is None:
         raise InputError("the map has no reference system, so H3 cells cannot be placed on it")
@@ -181,15 +180,11 @@ def _cut_off(shapes: Shapes, outline: Any) -> Shapes:
     """The part of each shape within the outline of the map. A shape wholly inside stays as it is."""
     shapely = need_shapely()
     west, south, east, north = outline.bounds
-    bounds = shapely.bounds(shapes)
-    whole = (bounds[:, :2] >= (west, south)).all(axis=1) & (bounds[:, 2:] <= (east, north)).all(
-        axis=1
-    )
+    low, high = np.hsplit(shapely.bounds(shapes), 2)
+    whole = ((low >= (west, south)) & (high <= (east, north))).all(axis=1)
     cut = shapes.copy()
     cut[~whole] = shapely.intersection(shapes[~whole], outline)
-    for number in np.flatnonzero(
-        shapely.get_type_id(cut) == COLLECTION
-    ):  # and touches it elsewhere
+    for number in np.flatnonzero(shapely.get_type_id(cut) == COLLECTION):  # touches it elsewhere
         parts = shapely.get_parts(cut[number])
         cut[number] = shapely.union_all(parts[shapely.get_dimensions(parts) == 2])
     return cut
@@ -198,10 +193,9 @@ def _cut_off(shapes: Shapes, outline: Any) -> Shapes:
 def _square_kilometres(outline: Shapes) -> float:
     """The approximate area of the map on the globe, from its outline in degrees."""
     west, south, east, north = need_shapely().total_bounds(outline)
-    slice_of_globe = math.sin(math.radians(min(north, 90))) - math.sin(
-        math.radians(max(south, -90))
-    )
-    return EARTH_RADIUS_KM**2 * math.radians(min(east - west, TURN)) * slice_of_globe
+    top, bottom = math.radians(min(north, 90)), math.radians(max(south, -90))
+    turn = math.radians(min(east - west, TURN))
+    return EARTH_RADIUS_KM**2 * turn * (math.sin(top) - math.sin(bottom))
 
 
 def _middle(domain: Domain) -> tuple[float, float]:
@@ -213,16 +207,14 @@ def _middle(domain: Domain) -> tuple[float, float]:
     return float(corners[0, 0]), float(corners[0, 1])
 
 
-def _pairs(
-    width: float | None, height: float | None, columns: int | None, rows: int | None
-) -> list[tuple[float | None, int | None]]:
-    """For each axis the size of zones, or their number; one of a pair stands for both."""
-    sizes = (width if width is not None else height, height if height is not None else width)
-    numbers = (columns if columns is not None else rows, rows if rows is not None else columns)
-    return list(zip(sizes, numbers, strict=True))
+def _both(one: Any, other: Any) -> tuple[Any, Any]:
+    """One of a pair stands for both."""
+    return (other if one is None else one), (one if other is None else other)
 
 
-def _edges(low: float, high: float, size: float | None, number: int | None) -> FloatArray:
+def _edges(axis: Axis, size: float | None, number: int | None) -> FloatArray:
+    """From zones of a size, or from their number."""
+    low, high = axis.low, axis.high
     if number is not None:
         number = arguments.whole(number, "columns and rows of a grid, each,")
         if number < 1:
@@ -251,11 +243,3 @@ def _first_two(domain: Domain) -> tuple[Axis, Axis]:
             f"zones need a map with axes x and y, but this one has {', '.join(domain.names)}"
         )
     return domain.axes[0], domain.axes[1]
-
-
-def _need_h3() -> Any:
-    try:
-        import h3
-    except ImportError:
-        raise MissingExtraError("h3", "geo", "A layer of H3 cells") from None
-    return h3

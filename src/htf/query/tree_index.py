@@ -59,15 +59,8 @@ from htf.estimation.worth import AS_COUNTED, Worth
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import NO_REGION, RegionTree
 from htf.query.columns import COLUMNS
-from htf.query.index import in_chunks, measure_outlines, published
-from htf.query.tree_kernels import (
-    FEW,
-    KAPPA,
-    MEASURES,
-    PIECES,
-    answer_tree,
-    finish_tree,
-)
+from htf.query.index import POLYGONS_AT_A_TIME, in_chunks, published
+from htf.query.tree_kernels import FEW, KAPPA, MEASURES, PIECES, answer_tree, finish_tree
 
 if TYPE_CHECKING:
     from htf.query.polygons import Outlines
@@ -141,19 +134,6 @@ class TreeIndex:
     such as shares of a person, and `worth` turns answers in these into published ones.
     """
 
-    __slots__ = (
-        "_alone",
-        "_depth",
-        "_model",
-        "_parts",
-        "_regions",
-        "_root_variance",
-        "_running",
-        "_worth",
-        "dimensions",
-        "unevenness",
-    )
-
     def __init__(
         self,
         tree: RegionTree,
@@ -194,8 +174,11 @@ class TreeIndex:
         in map coordinates, and `axes` is `boxes.axis_table`."""
         tables = self._regions, self._running, self._parts, self._alone
         numbers = self._model, self._root_variance
-        answers = in_chunks(answer_tree, rows, len(COLUMNS), CHUNK, axes, *tables, *numbers)
-        return published(answers, self._worth)
+
+        def run(chunk: slice, found: FloatArray) -> None:
+            answer_tree(rows[chunk], axes, *tables, *numbers, found)
+
+        return published(in_chunks(run, len(rows), len(COLUMNS), CHUNK), self._worth)
 
     def answer_polygons(self, outlines: Outlines) -> FloatArray:
         """The same for polygons, with the share of each leaf that they cover. The caller fills in how
@@ -204,11 +187,13 @@ class TreeIndex:
 
         tables = self._regions, self._parts, self._depth
         numbers = self.unevenness, self._root_variance
-        measures = measure_outlines(
-            polygon_kernels.measure_tree, outlines, MEASURES, *tables, *numbers
-        )
+
+        def run(chunk: slice, found: FloatArray) -> None:
+            polygon_kernels.measure_tree(outlines, chunk.start, *tables, *numbers, found)
+
+        measures = in_chunks(run, len(outlines.pieces), MEASURES, POLYGONS_AT_A_TIME)
         measures[:, PIECES] = outlines.pieces
-        answers = np.empty((len(outlines), len(COLUMNS)))
+        answers = np.empty((len(measures), len(COLUMNS)))
         finish_tree(measures, self._alone, self._model, answers)
         return published(answers, self._worth)
 

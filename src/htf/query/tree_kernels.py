@@ -15,11 +15,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.base.compiled import compiled
+from htf.base.compiled import compiled, inlined
 from htf.estimation.noise_kernels import continuous_half_width, single_half_width
 from htf.frame import tree
 from htf.frame.domain import FloatArray
-from htf.query.kernels import covered_length, fill_inside, snap_rows, write_answer
+from htf.query.kernels import covered_share, fill_inside, snap_rows, write_answer
 from htf.query.prefetch import LINES, prefetch
 
 NO_REGION = (
@@ -43,13 +43,14 @@ FIRST_CHILD, FIRST_PART, NUMBER, AXIS, REGION_BOX = range(8, 13)
 RUNNING_X, RUNNING_S, RUNNING_K, RUNNING_ESTIMATE, RUNNING_ABSOLUTE, RUNNING_UNKNOWN = range(6)
 # The columns of `parts`, the pieces of leaves: the records in a part, and the parts of a part.
 HELD, FIRST, PARTS, PART_BOX = range(4)
-# The columns of `measures`: the answer of least squares, its two variances, the fourth cumulant of
-# its noise, the largest share of a leaf, the leaf if there is only one; the published count, its
-# absolute sum, that of parts covered in part, by how much parts change the answer of whole leaves;
-# the sum of the standard deviations of uneven records in leaves covered in part. Of these leaves, which may hold n
-# records, with covered shares w, the sums of w n, w (1 - w) n and w (1 - w) n^2; and the number of pieces of a polygon.
-RAW, NOISE, SPREAD, FOURTH, LARGEST, ONLY_LEAF, ANSWER, SIZE, CUT_SIZE, MOVED = range(10)
-DEVIATIONS, HELD_IN_CUT, LINEAR, SQUARE, PIECES = range(10, 15)
+# The columns of `measures`: the answer of least squares, its variance from uneven records, the largest share of a
+# leaf, the leaf if there is only one; the published count, its absolute sum, that of parts covered in part, by how much
+# parts change the answer of whole leaves; the sum of the standard deviations of uneven records in leaves covered in
+# part. Of these leaves, which may hold n records, with covered shares w, the sums of w n, w (1 - w) n and
+# w (1 - w) n^2. So far they are sums over regions. Then the variance and the fourth cumulant of the noise, and the
+# number of pieces of a polygon.
+RAW, SPREAD, LARGEST, ONLY_LEAF, ANSWER, SIZE, CUT_SIZE, MOVED = range(8)
+DEVIATIONS, HELD_IN_CUT, LINEAR, SQUARE, NOISE, FOURTH, PIECES = range(8, 15)
 MEASURES = 15
 # The model of uneven records: kappa for leaves, kappa for small places at records, and how far the errors of the leaves
 # that a query cuts go together; by how many deviations of the noise sums are too high on average, because the tree
@@ -57,10 +58,14 @@ MEASURES = 15
 KAPPA, CLUMPS, TOGETHER, GROWN, MOST_LEAN = range(5)
 SEVERAL = -1.0  # leaves
 NONE_YET = -2.0
+NOTHING_TAKEN = (0.0, 0.0, 0.0, NONE_YET, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 # For a region that is cut, sums over its children so far: alpha s and alpha^2 s, the alpha of the
 # child about which nothing is known, and the lower coefficients of a polynomial for the fourth cumulant.
-ALPHA_S, ALPHA2_S, UNKNOWN_ALPHA, C0, C1, C2, C3 = range(7)
-SUMS = 7
+NO_CHILDREN = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+NO_NOISE = (0.0, 0.0, 0.0, 0.0)  # the polynomial of a leaf
+UNKNOWN_ALPHA, C0 = 2, 3
+SUMS = len(NO_CHILDREN)
+Numbers = tuple[float, ...]
 # The columns of `cut`: a region that the query's edges cut, and its parent's row in `cut`. The columns
 # of `blocks`: parts that stand together.
 REGION, PARENT = range(2)
@@ -132,7 +137,7 @@ def _with_room(number: int, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @compiled
-def _walk_down(  # noqa: PLR0912, PLR0915 - in one piece: its sums stay in registers
+def _walk_down(
     box: FloatArray,
     regions: FloatArray,
     running: FloatArray,
@@ -148,15 +153,11 @@ def _walk_down(  # noqa: PLR0912, PLR0915 - in one piece: its sums stay in regis
 
     The first of the list lies above the root and is a group of one.
     """
-    dimensions = len(box) // 2
-    raw, spread, largest, only = 0.0, 0.0, 0.0, NONE_YET
-    answer, size, cut_size, moved = 0.0, 0.0, 0.0, 0.0
-    deviations, in_cut, linear, square = 0.0, 0.0, 0.0, 0.0
+    taken = NOTHING_TAKEN
     number, number_of_blocks, place = 1, 0, 0
     while place < number:
         whole_from, whole_to = NO_REGION, NO_REGION
-        of_s, of_s2, unknown, c0, c1, c2, c3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        child, stop = 0, 1
+        group, child, stop = NO_CHILDREN, 0, 1
         if place > 0:
             region = cut[place, REGION]
             child = int(regions[region, FIRST_CHILD])
@@ -164,74 +165,38 @@ def _walk_down(  # noqa: PLR0912, PLR0915 - in one piece: its sums stay in regis
             if stop - child > FEW:
                 child, stop, whole_from, whole_to = _find_children(box, regions, region)
         if whole_from < whole_to:
-            x, of_s, k, estimate, absolute, unknown = _sum_slabs(
+            x, s, k, estimate, absolute, unknown = _sum_slabs(
                 whole_from, whole_to, cut[place, REGION], regions, running
             )
-            raw, answer, size = raw + x, answer + estimate, size + absolute
-            largest, only = 1.0, SEVERAL
-            of_s2, c0, c1, c2, c3 = of_s, k, 4 * k, 6 * k, 4 * k
+            taken = with_sums(taken, 1.0, SEVERAL, x, 0.0, estimate, absolute, False, kappa)
+            group = (s, s, unknown, k, 4 * k, 6 * k, 4 * k)
         if max(number, number_of_blocks) + stop - child > len(cut):
             return NO_ROOM, NO_ROOM
         while child < stop:
             if child == whole_from:
                 child = whole_to
                 continue
-            share = 1.0
-            for axis in range(dimensions):
-                share *= covered_length(
-                    box[axis],
-                    box[dimensions + axis],
-                    regions[child, REGION_BOX + axis],
-                    regions[child, REGION_BOX + dimensions + axis],
-                )
-            is_leaf = regions[child, FIRST_CHILD] < 0
-            if 0.0 < share < 1.0 and not is_leaf:
+            share = covered_share(box, regions, child, REGION_BOX)
+            if 0.0 < share < 1.0 and regions[child, FIRST_CHILD] >= 0:
                 prefetch(regions, int(regions[child, FIRST_CHILD]))
                 cut[number, REGION], cut[number, PARENT] = child, place
                 number += 1
             elif share > 0.0:
-                x, s, k = regions[child, X], regions[child, S], regions[child, K]
-                estimate, absolute = regions[child, ESTIMATE], regions[child, ABSOLUTE]
-                raw += share * x
-                largest = max(largest, share)
-                only = child if is_leaf and only == NONE_YET else SEVERAL
-                if share == 1.0:
-                    answer += estimate
-                    size += absolute
-                else:
-                    of_leaf = share * (1 - share) * uneven(x, kappa)
-                    spread += of_leaf
-                    deviations += np.sqrt(of_leaf)
-                    records = may_hold(estimate, x, regions[child, ERROR])
-                    in_cut += share * records
-                    linear += share * (1 - share) * records
-                    square += share * (1 - share) * records * records
-                    if regions[child, FIRST_PART] < 0:
-                        answer += share * estimate
-                        size += share * absolute
-                        cut_size += share * absolute
-                    else:
-                        moved -= share * estimate
-                        first = int(regions[child, FIRST_PART])
-                        end = first + int(regions[child, NUMBER])
-                        for part in range(first, end, LINES):
-                            prefetch(parts, part)
-                        blocks[number_of_blocks, START], blocks[number_of_blocks, STOP] = first, end
-                        number_of_blocks += 1
-                if s == 0.0 or place == 0:
-                    unknown = share
-                of_s += share * s
-                of_s2 += share * share * s
-                d0, d1, d2, d3 = moved_up(share, k, 0.0, 0.0, 0.0, 0.0)
-                c0, c1, c2, c3 = c0 + d0, c1 + d1, c2 + d2, c3 + d3
+                taken = with_region(taken, share, child, regions, kappa)
+                if share < 1.0 and regions[child, FIRST_PART] >= 0:
+                    first = int(regions[child, FIRST_PART])
+                    end = first + int(regions[child, NUMBER])
+                    for part in range(first, end, LINES):
+                        prefetch(parts, part)
+                    blocks[number_of_blocks, START], blocks[number_of_blocks, STOP] = first, end
+                    number_of_blocks += 1
+                s, k = regions[child, S], regions[child, K]
+                group = with_child(group, share, NO_NOISE, s, k, place == 0)
             child += 1
-        sums[place, ALPHA_S], sums[place, ALPHA2_S] = of_s, of_s2
-        sums[place, UNKNOWN_ALPHA] = unknown
-        sums[place, C0], sums[place, C1], sums[place, C2], sums[place, C3] = c0, c1, c2, c3
+        write(group, sums, place)
         place += 1
-    row[RAW], row[SPREAD], row[LARGEST], row[ONLY_LEAF] = raw, spread, largest, only
-    row[ANSWER], row[SIZE], row[CUT_SIZE], row[MOVED] = answer, size, cut_size, moved
-    row[DEVIATIONS], row[HELD_IN_CUT], row[LINEAR], row[SQUARE] = deviations, in_cut, linear, square
+    for column in range(len(taken)):
+        row[column] = taken[column]
     row[PIECES] = 1.0
     return number, number_of_blocks
 
@@ -248,44 +213,17 @@ def _walk_up(
     """Compute the alphas of parents from those of their children, from the end of the list."""
     noise = 0.0
     for place in range(number - 1, 0, -1):
-        region, parent = cut[place, REGION], cut[place, PARENT]
-        alpha, added, c0, c1, c2, c3 = close(
-            sums[place, ALPHA_S],
-            sums[place, ALPHA2_S],
-            sums[place, UNKNOWN_ALPHA],
-            sums[place, C0],
-            sums[place, C1],
-            sums[place, C2],
-            sums[place, C3],
-            regions[region, GROUP_S],
-            regions[region, GROUP_K],
-            regions[region, BELOW],
-        )
-        noise += added
-        s = regions[region, S]
-        if s == 0.0 or parent == 0:
-            sums[parent, UNKNOWN_ALPHA] = alpha
-        sums[parent, ALPHA_S] += alpha * s
-        sums[parent, ALPHA2_S] += alpha * alpha * s
-        c0, c1, c2, c3 = moved_up(alpha, regions[region, K], c0, c1, c2, c3)
-        sums[parent, C0] += c0
-        sums[parent, C1] += c1
-        sums[parent, C2] += c2
-        sums[parent, C3] += c3
+        parent = cut[place, PARENT]
+        noise += close(cut[place, REGION], place, regions, sums, parent)
     row[NOISE] = noise + sums[0, UNKNOWN_ALPHA] * sums[0, UNKNOWN_ALPHA] * root_variance
     row[FOURTH] = sums[0, C0]
 
 
 @compiled
 def _take_parts(
-    box: FloatArray,
-    number: int,
-    blocks: NDArray[np.int64],
-    parts: FloatArray,
-    row: FloatArray,
+    box: FloatArray, number: int, blocks: NDArray[np.int64], parts: FloatArray, row: FloatArray
 ) -> bool:
     """Add the parts of divided leaves; whether there was room. No part has a negative count."""
-    dimensions = len(box) // 2
     answer, cut_size = 0.0, 0.0
     block = 0
     while block < number:
@@ -293,14 +231,7 @@ def _take_parts(
         if number + stop - start > len(blocks):
             return False
         for part in range(start, stop):
-            share = 1.0
-            for axis in range(dimensions):
-                share *= covered_length(
-                    box[axis],
-                    box[dimensions + axis],
-                    parts[part, PART_BOX + axis],
-                    parts[part, PART_BOX + dimensions + axis],
-                )
+            share = covered_share(box, parts, part, PART_BOX)
             if parts[part, PARTS] > 0.0 and 0.0 < share < 1.0:
                 blocks[number, START] = int(parts[part, FIRST])
                 blocks[number, STOP] = int(parts[part, FIRST] + parts[part, PARTS])
@@ -351,21 +282,71 @@ def _sum_slabs(
     start: int, stop: int, region: int, regions: FloatArray, running: FloatArray
 ) -> tuple[float, float, float, float, float, float]:
     """The sums over some children of a region, and whether nothing is known about one of them."""
-    x, s, k = (
-        running[stop - 1, RUNNING_X],
-        running[stop - 1, RUNNING_S],
-        running[stop - 1, RUNNING_K],
+    last, before = stop - 1, start - 1
+    times = 1.0 if start > regions[region, FIRST_CHILD] else 0.0
+    return (
+        running[last, RUNNING_X] - times * running[before, RUNNING_X],
+        running[last, RUNNING_S] - times * running[before, RUNNING_S],
+        running[last, RUNNING_K] - times * running[before, RUNNING_K],
+        running[last, RUNNING_ESTIMATE] - times * running[before, RUNNING_ESTIMATE],
+        running[last, RUNNING_ABSOLUTE] - times * running[before, RUNNING_ABSOLUTE],
+        running[last, RUNNING_UNKNOWN] - times * running[before, RUNNING_UNKNOWN],
     )
-    estimate, absolute = running[stop - 1, RUNNING_ESTIMATE], running[stop - 1, RUNNING_ABSOLUTE]
-    unknown = running[stop - 1, RUNNING_UNKNOWN]
-    if start > regions[region, FIRST_CHILD]:
-        x -= running[start - 1, RUNNING_X]
-        s -= running[start - 1, RUNNING_S]
-        k -= running[start - 1, RUNNING_K]
-        estimate -= running[start - 1, RUNNING_ESTIMATE]
-        absolute -= running[start - 1, RUNNING_ABSOLUTE]
-        unknown -= running[start - 1, RUNNING_UNKNOWN]
-    return x, s, k, estimate, absolute, unknown
+
+
+@inlined
+def with_region(
+    taken: Numbers, share: float, region: int, regions: FloatArray, kappa: float
+) -> Numbers:
+    """The sums of `measures` with a leaf, or a region that lies wholly inside. Parts of leaves are counted elsewhere."""
+    leaf = float(region) if regions[region, FIRST_CHILD] < 0 else SEVERAL
+    x, error = regions[region, X], regions[region, ERROR]
+    estimate, absolute = regions[region, ESTIMATE], regions[region, ABSOLUTE]
+    has_parts = regions[region, FIRST_PART] >= 0
+    summed: Numbers = with_sums(taken, share, leaf, x, error, estimate, absolute, has_parts, kappa)
+    return summed
+
+
+@compiled
+def with_sums(
+    taken: Numbers,
+    share: float,
+    leaf: float,
+    x: float,
+    error: float,
+    estimate: float,
+    absolute: float,
+    has_parts: bool,
+    kappa: float,
+) -> Numbers:
+    """The same with these numbers of the region, or of several."""
+    raw, spread, largest, only, answer, size = taken[:CUT_SIZE]
+    cut_size, moved, deviations, in_cut, linear, square = taken[CUT_SIZE:]
+    raw += share * x
+    largest, only = max(largest, share), leaf if only == NONE_YET else SEVERAL
+    if share < 1.0:
+        of_leaf = share * (1 - share) * uneven(x, kappa)
+        spread += of_leaf
+        deviations += math.sqrt(of_leaf)
+        records = may_hold(estimate, x, error)
+        in_cut += share * records
+        linear += share * (1 - share) * records
+        square += share * (1 - share) * records * records
+        cut_size += 0.0 if has_parts else share * absolute
+    if share < 1.0 and has_parts:
+        moved -= share * estimate
+    else:
+        answer += share * estimate
+        size += share * absolute
+    of_cut = cut_size, moved, deviations, in_cut, linear, square
+    return raw, spread, largest, only, answer, size, *of_cut
+
+
+@compiled
+def with_parts(taken: Numbers, answer: float, cut_size: float) -> Numbers:
+    """The same with what the parts of a leaf hold, and the new sum of those covered in part."""
+    of_parts = taken[ANSWER] + answer, taken[SIZE] + answer, cut_size, taken[MOVED] + answer
+    return *taken[:ANSWER], *of_parts, *taken[DEVIATIONS:]
 
 
 @compiled
@@ -386,36 +367,61 @@ def uneven(estimate: float, kappa: float) -> float:
     return records * (1 - kappa) + records * records * kappa
 
 
-@compiled
-def close(
-    of_s: float,
-    of_s2: float,
-    unknown: float,
-    c0: float,
-    c1: float,
-    c2: float,
-    c3: float,
-    group_s: float,
-    group_k: float,
-    below: float,
-) -> tuple[float, float, float, float, float, float]:
-    """A region's alpha, the variance that its children add, and its polynomial.
+@inlined
+def close(region: int, place: int, regions: FloatArray, sums: FloatArray, parent: int) -> float:
+    """Add a region, of whose children are the sums, to those of the group that it is in. Returns the variance that its
+    children add.
 
     The fourth cumulant of a sum that has c z in it, z being the region's estimate from below, is a
     polynomial in c: docs/proofs/tree-noise.md. That of the children becomes the region's.
     """
+    of_s, of_s2, unknown, c0, c1, c2, c3 = read(sums, place)
+    group_s, below = regions[region, GROUP_S], regions[region, BELOW]
     alpha = of_s / group_s if below > 0.0 else unknown
     # The sum of (alpha_i - alpha)^2 s_i.
-    noise = max(of_s2 - 2 * alpha * of_s + alpha * alpha * group_s, 0.0)
-    c0, c1, c2, c3 = moved_up(-alpha, group_k, c0, c1, c2, c3)
-    return alpha, noise, c0, below * c1, below * below * c2, below * below * below * c3
+    noise: float = max(of_s2 - 2 * alpha * of_s + alpha * alpha * group_s, 0.0)
+    c0, c1, c2, c3 = moved_up(-alpha, regions[region, GROUP_K], (c0, c1, c2, c3))
+    lower = (c0, below * c1, below * below * c2, below * below * below * c3)
+    add_child(alpha, lower, region, regions, sums, parent)
+    return noise
+
+
+@inlined
+def add_child(
+    alpha: float, lower: Numbers, region: int, regions: FloatArray, sums: FloatArray, parent: int
+) -> None:
+    """Add the alpha and the polynomial of a region to the sums of the group that it is in; 0 is above the root."""
+    s, k = regions[region, S], regions[region, K]
+    write(with_child(read(sums, parent), alpha, lower, s, k, parent == 0), sums, parent)
 
 
 @compiled
-def moved_up(
-    by: float, leading: float, c0: float, c1: float, c2: float, c3: float
-) -> tuple[float, float, float, float]:
+def with_child(
+    group: Numbers, alpha: float, lower: Numbers, s: float, k: float, is_root: bool
+) -> Numbers:
+    """The sums over a group of siblings with one more: its alpha and its polynomial."""
+    of_s, of_s2, unknown, c0, c1, c2, c3 = group
+    d0, d1, d2, d3 = moved_up(alpha, k, lower)
+    unknown = alpha if s == 0.0 or is_root else unknown
+    return of_s + alpha * s, of_s2 + alpha * alpha * s, unknown, c0 + d0, c1 + d1, c2 + d2, c3 + d3
+
+
+@inlined
+def read(sums: FloatArray, place: int) -> Numbers:
+    alphas = sums[place, 0], sums[place, 1], sums[place, 2]
+    return *alphas, sums[place, 3], sums[place, 4], sums[place, 5], sums[place, 6]
+
+
+@inlined
+def write(group: Numbers, sums: FloatArray, place: int) -> None:
+    for column in range(SUMS):
+        sums[place, column] = group[column]
+
+
+@compiled
+def moved_up(by: float, leading: float, lower: Numbers) -> Numbers:
     """Rewrite a polynomial in c + `by` as one in c. Its leading coefficient stays the same."""
+    c0, c1, c2, c3 = lower
     return (
         c0 + by * (by * (by * (by * leading + c3) + c2) + c1),
         c1 + by * (by * (4 * by * leading + 3 * c3) + 2 * c2),

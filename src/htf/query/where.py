@@ -34,8 +34,9 @@ def full_rows(
         return whole
     rows = _as_rows(boxes, domain)
     _check_finite(rows)
-    columns = _box_columns(domain, rows.shape[1])
-    named = [axis.name for axis in domain.axes[: len(columns) // 2]]
+    number = rows.shape[1] // 2  # of the axes that a box names itself
+    columns = [*range(number), *range(domain.dimensions, domain.dimensions + number)]
+    named = [axis.name for axis in domain.axes[:number]]
     twice = [name for name in read_where(where) if name in named]
     if twice:
         raise InputError(
@@ -69,12 +70,6 @@ def axis_number(domain: Domain, name: str) -> int:
     if arguments.text(name, "the name of an axis") not in domain.names:
         raise InputError(f"there is no axis {name!r:.100}: the map has {', '.join(domain.names)}")
     return domain.names.index(name)
-
-
-def _box_columns(domain: Domain, numbers: int) -> list[int]:
-    """Where the numbers of a box of W,S,E,N, or of all edges, stand in a full row."""
-    named = numbers // 2
-    return [*range(named), *range(domain.dimensions, domain.dimensions + named)]
 
 
 def _check_order(domain: Domain, rows: FloatArray) -> None:
