@@ -11,7 +11,7 @@ import numpy as np
 from htf.frame.domain import FloatArray
 from htf.maps.kinds import Areas, Drawn, Lines, Values
 from htf.maps.scale import beyond_end, density_limits, difference_limits
-from htf.maps.views import Frame
+from htf.maps.window import Frame
 from htf.maps.zone_views import Shapes
 from htf.query.shapes import need_shapely
 

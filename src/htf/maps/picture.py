@@ -14,14 +14,13 @@ from htf.base import figures
 from htf.errors import InputError, MissingExtraError
 from htf.frame.crs import CRS84
 from htf.frame.domain import KM_PER_DEGREE
-from htf.maps.comparison import CHANCE, STRONG
 from htf.maps.kinds import Drawn, check_layers, counted_differs_note
 from htf.maps.layer import Layer
 from htf.maps.paint import BLANK, GREY, UNSURE, Scale, draw_outlines, paint, scale_of
 from htf.maps.paint_basemap import draw_basemap
-from htf.maps.scale import short_number, signed_number
+from htf.maps.scale import CHANCE, STRONG, short_number, signed_number
 from htf.maps.steps import MOST_PANELS
-from htf.maps.views import Frame
+from htf.maps.window import Frame
 from htf.query.answer_texts import counts_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from htf.errors import InputError, MissingExtraError
 from htf.frame.domain import Domain
 from htf.maps.layer import Layer
 from htf.maps.picture import figure_of, new_figure
-from htf.maps.views import Frame, is_place
+from htf.maps.window import Frame
 from htf.report.sizes import LeafSizes, size_raster
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ def size_picture(release: Release, sizes: LeafSizes) -> str:
     """The address of a small map of the sizes of leaves."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    domain = Domain(release.domain.axes[:2], release.domain.crs)
-    frame = Frame(domain, is_place(release.domain, (0, 1)))
+    frame = Frame(Domain(release.domain.axes[:2], release.domain.crs))
     ratio = min(max(frame.ratio, 0.5), 1.6)
     figure = new_figure((SIZE_INCHES + 0.6, SIZE_INCHES * ratio + 0.1))
     ax = figure.add_subplot()

@@ -24,10 +24,10 @@ from htf.maps.browser.rectangles import GridSheets
 from htf.maps.browser.shapes import ShapeSheets
 from htf.maps.browser.sheets import pack_text
 from htf.maps.browser.street_tiles import carried_tiles
-from htf.maps.comparison import CHANCE, STRONG
 from htf.maps.kinds import Drawn, Grid, OfPeople, check_layers, counted_differs_note
 from htf.maps.layer import Layer
 from htf.maps.picture import NOT_PRIVATE, shown_for_all, told_periods, unit_of
+from htf.maps.scale import CHANCE, STRONG
 from htf.query.answer_texts import counts_of
 
 ENTRY, TEMPLATE = "offline/offline.js", "offline/offline.html"
