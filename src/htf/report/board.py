@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from htf.estimation.level import LEVEL_TEXT
+from htf.forecasts.release_errors import AreaErrors
 from htf.privacy.meaning import Meaning, belief_text
 from htf.privacy.protection import RECORD, explain_people
 from htf.query.answer_texts import show_count
+from htf.release.release import Release
 from htf.report.html import Content, Markup, element, items, join, picture, table
 from htf.report.pictures import map_picture
 from htf.report.sizes import LeafSizes
+from htf.report.subject import Subject
 from htf.report.words import (
     amount,
+    is_square,
     per_cent,
     short,
     things,
@@ -22,11 +25,6 @@ from htf.report.words import (
     told_plan,
     told_total,
 )
-
-if TYPE_CHECKING:
-    from htf.forecasts.release_errors import AreaErrors
-    from htf.release.release import Release
-    from htf.report.subject import Subject
 
 MOST_NAMES = 14  # rows of a table that stands in place of a map
 ALT = "A map of what the release counts. Darker places have more; blank places cannot be distinguished from noise."
@@ -38,7 +36,7 @@ def board_page(subject: Subject) -> Markup:
         _picture(subject),
         element("div", _privacy(subject), _accuracy(subject), css="tiles"),
         element("h2", "What to know"),
-        items(list(_points(subject))),
+        items(_points(subject)),
     )
 
 
@@ -89,18 +87,18 @@ def _privacy(subject: Subject) -> Markup:
     whom = release.protection.name
     if plan is not None and plan.adds_up:
         whom += f" who is in all {plan.releases} {plan.period}s"
-    return element(
-        "section",
-        element("h3", "Privacy"),
-        element("p", f"50 % → {sure}", css="big"),
-        element("p", f"ε = {short(epsilon)} for {whom}", css="unit"),
-        element(
-            "p",
-            f"Somebody takes it for a coin toss whether {_fact(release)}. After seeing {file}, they can be at most {sure} "
-            "sure, whatever else they know. 50 % would mean that nothing is learnt, 100 % that it is certain.",
-        ),
-        css="tile" if release.private else "tile void",
+    said = (
+        f"Somebody takes it for a coin toss whether {_fact(release)}. After seeing {file}, they can be at most {sure} sure, "
+        "whatever else they know. 50 % would mean that nothing is learnt, 100 % that it is certain."
     )
+    words = f"50 % → {sure}", f"ε = {short(epsilon)} for {whom}", said
+    return _tile("Privacy", *words, css="tile" if release.private else "tile void")
+
+
+def _tile(title: str, big: str = "", unit: str = "", text: str = "", css: str = "tile") -> Markup:
+    """A number with what it means; without one, the title alone."""
+    lines = element("p", big, css="big"), element("p", unit, css="unit"), element("p", text)
+    return element("section", element("h3", title), *(lines if big else ()), css=css)
 
 
 def _fact(release: Release) -> str:
@@ -115,30 +113,14 @@ def _fact(release: Release) -> str:
 def _accuracy(subject: Subject) -> Markup:
     row, quantity = subject.errors.usual, subject.release.quantity
     if row is None:
-        return element("section", element("h3", "Accuracy"), css="tile")
-    return element(
-        "section",
-        element("h3", "Accuracy"),
-        element("p", _margin(row, quantity), css="big"),
-        element("p", _areas(row, quantity), css="unit"),
-        element("p", _explained(row, subject)),
-        css="tile",
-    )
-
-
-def _margin(row: AreaErrors, quantity: str) -> str:
+        return _tile("Accuracy")
     share = row.relative_margin
-    if share is not None and share < 1:
-        return f"± {per_cent(share)}"
-    return f"± {show_count(row.margin, quantity)}"
-
-
-def _areas(row: AreaErrors, quantity: str) -> str:
-    """Where the number holds."""
+    margin = show_count(row.margin, quantity) if share is None or share >= 1 else per_cent(share)
     held = f"about {amount(row.count, quantity)} each"
-    if row.km is None and "%" not in row.name:
-        return f"per {row.name}, of {held}"
-    return f"in {row.name} around {things(quantity)}, with {held}"
+    areas = f"per {row.name}, of {held}"
+    if is_square(row):
+        areas = f"in {row.name} around {things(quantity)}, with {held}"
+    return _tile("Accuracy", f"± {margin}", areas, _explained(row, subject))
 
 
 def _explained(row: AreaErrors, subject: Subject) -> str:
@@ -159,8 +141,9 @@ def _points(subject: Subject) -> Iterator[Content]:
     if subject.errors.areas:
         smallest = subject.errors.areas[0]
         noisy = (smallest.relative_margin or 1.0) > 0.5
+        where = f"In {smallest.name} around {things(release.quantity)}"
         yield (
-            f"Small areas are less certain. {_sized(smallest, release)}: {told_error(smallest, release.quantity)}"
+            f"Small areas are less certain. {where if is_square(smallest) else f'Per {smallest.name}'}: {told_error(smallest, release.quantity)}"
             f"{', which is mostly noise' if noisy else ''}. Large areas are relatively more accurate; page 3 has the table."
         )
     if meaning.together is not None:
@@ -186,12 +169,6 @@ def _of_sizes(release: Release) -> Iterator[Content]:
         f"are in regions of at most {sizes.fine} a side; half of the map's area is in regions of at least {sizes.coarse}. "
         "Inside a region the file says next to nothing about where something is. Blank places cannot be distinguished from noise."
     )
-
-
-def _sized(row: AreaErrors, release: Release) -> str:
-    if row.km is None and "%" not in row.name:
-        return f"Per {row.name}"
-    return f"In {row.name} around {things(release.quantity)}"
 
 
 def _of_budget(subject: Subject) -> str:

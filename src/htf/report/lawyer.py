@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from htf.privacy.account import PENDING, PUBLISHED
+from htf.privacy.epsilon import Epsilon
 from htf.privacy.meaning import GUESSES, Meaning, belief_text
 from htf.privacy.protection import PEOPLE, PERSON, RECORD, price_of_bought
-from htf.report.html import Content, Markup, element, items, join, rows, table
+from htf.release.release import Release
+from htf.report.html import Content, Markup, element, items, join, rows, section, table
+from htf.report.subject import Subject
 from htf.report.words import short, unprotected
-
-if TYPE_CHECKING:
-    from htf.privacy.epsilon import Epsilon
-    from htf.release.release import Release
-    from htf.report.subject import Subject
 
 MOST_ENTRIES = 4
 LONG = 2600  # characters of a statement that is set smaller
@@ -34,23 +31,23 @@ NO_OPINION = (
 
 def lawyer_page(subject: Subject) -> Markup:
     release = subject.release
+    paragraphs = [element("p", text) for text in release.statement.split("\n\n")]
+    is_long = len(release.statement) > LONG
     return join(
         element("p", NO_OPINION, css="lead"),
         element(
             "div",
-            element("div", element("h2", "What is protected"), rows(list(_protected(subject)))),
-            element(
-                "div", element("h2", "What is not protected"), items(list(unprotected(release)))
-            ),
+            section("What is protected", rows(_protected(subject))),
+            section("What is not protected", items(unprotected(release))),
             css="columns",
         ),
         element("h2", "How strong the promise is: ε (epsilon)"),
         _epsilons(subject),
         _entries(subject),
         element("h2", "Who holds what"),
-        rows(list(_holders(subject))),
+        rows(_holders(subject)),
         element("h2", "The statement of the file, word for word"),
-        element("div", *_statement(release), css=_size_of(release.statement)),
+        element("div", *paragraphs, css="statement long" if is_long else "statement"),
     )
 
 
@@ -65,33 +62,25 @@ def _protected(subject: Subject) -> Iterator[tuple[str, Content]]:
         "promise fails.",
     )
     if meaning.together is not None:
-        yield f"Several {_several(release)}", meaning.together
-    yield "Others use", _capital(meaning.usual.removeprefix("Others: "))
+        yield f"Several {protection.per or 'record'}s", meaning.together
+    usual = meaning.usual.removeprefix("Others: ")
+    yield "Others use", usual[0].upper() + usual[1:]
     yield (
         "For how long",
         "For good: the promise holds whatever anyone knows, now or later, and however often the file is asked.",
     )
 
 
-def _several(release: Release) -> str:
-    return "records" if release.protection.per is None else f"{release.protection.per}s"
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
-
-
 def _unit(release: Release) -> str:
     protection = release.protection
     if protection.unit == RECORD:
         return "One row of the data, such as one ride or one call."
+    per = protection.per
     if protection.count == PEOPLE:
-        in_each = "" if protection.per is None else f" in each {protection.per}"
+        in_each = "" if per is None else f" in each {per}"
         return f"All records of a person{in_each}. Everyone counts as one{in_each}, however many records they have."
-    in_each = "" if protection.per is None else f" and {protection.per}"
-    return (
-        f"All records of a person{in_each}. At most {protection.max_records:,} of them were kept."
-    )
+    whose = "a person" if per is None else f"a person and {per}"
+    return f"All records of {whose}. At most {protection.max_records:,} of them were kept."
 
 
 def _change(release: Release) -> str:
@@ -113,15 +102,12 @@ def _epsilons(subject: Subject) -> Markup:
         f"ε limits how far anyone's guess about {subject.release.protection.name} can move. A guess of 50 % is a coin toss; the "
         "table says how sure somebody can become who knows everything else. It is the worst case, not what usually happens."
     )
-    lines = [_beliefs(name, epsilon, subject) for name, epsilon in _sums(subject)]
+    lines = []
+    for name, epsilon in _sums(subject):
+        meaning = Meaning(epsilon, subject.release.protection)
+        sure = ["" if name.startswith(PART) else belief_text(meaning.after(g)) for g in GUESSES]
+        lines.append([name, short(epsilon), *sure])
     return join(table(headers, lines), element("p", said, css="note"))
-
-
-def _beliefs(name: str, epsilon: Epsilon, subject: Subject) -> list[Content]:
-    if name.startswith(PART):
-        return [name, short(epsilon), *("" for _ in GUESSES)]
-    meaning = Meaning(epsilon, subject.release.protection)
-    return [name, short(epsilon), *(belief_text(meaning.after(guess)) for guess in GUESSES)]
 
 
 def _sums(subject: Subject) -> Iterator[tuple[str, Epsilon]]:
@@ -130,10 +116,7 @@ def _sums(subject: Subject) -> Iterator[tuple[str, Epsilon]]:
     yield f"{which}, for {release.protection.name}", release.epsilon
     for bought in release.bought:
         if bought.epsilon.units:
-            yield (
-                f"{PART}for {BOUGHT_FOR[bought.kind]}",
-                bought.epsilon,
-            )
+            yield f"{PART}for {BOUGHT_FOR[bought.kind]}", bought.epsilon
     if release.bought:
         yield f"{PART}for the map", release.epsilon - price_of_bought(*release.bought)
     spent, cap, plan = subject.all_spent, subject.cap, subject.plan
@@ -172,8 +155,7 @@ def _entries(subject: Subject) -> Markup:
         )
         for entry in shown
     ]
-    made = element("h3", "Charges to the budget")
-    made = join(made, table(("charged (UTC)", "for", ">ε", "state", "file"), lines))
+    made = table(("charged (UTC)", "for", ">ε", "state", "file"), lines)
     notes = []
     if len(subject.entries) > len(shown):
         notes.append(
@@ -183,7 +165,8 @@ def _entries(subject: Subject) -> Markup:
         notes.append("A pending charge counts, although nothing may have been published for it.")
     if any(entry.state not in (PENDING, PUBLISHED) for entry in subject.entries):
         notes.append("A withdrawn release still counts: others have seen it.")
-    return join(made, element("p", " ".join(notes), css="note") if notes else None)
+    note = element("p", " ".join(notes), css="note") if notes else None
+    return join(element("h3", "Charges to the budget"), made, note)
 
 
 def _holders(subject: Subject) -> Iterator[tuple[str, Content]]:
@@ -203,11 +186,3 @@ def _holders(subject: Subject) -> Iterator[tuple[str, Content]]:
             "The curator, in a file that holds epsilons, dates and names of files, and no data.",
         )
     yield "This report", "Anyone. It was made from the files named here, without the records."
-
-
-def _size_of(statement: str) -> str:
-    return "statement long" if len(statement) > LONG else "statement"
-
-
-def _statement(release: Release) -> list[Markup]:
-    return [element("p", paragraph) for paragraph in release.statement.split("\n\n")]

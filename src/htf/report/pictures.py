@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import base64
 import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from htf.errors import InputError, MissingExtraError
 from htf.frame.domain import Domain
 from htf.maps.layer import Layer
 from htf.maps.picture import figure_of, new_figure
 from htf.maps.window import Frame
+from htf.release.release import Release
 from htf.report.sizes import LeafSizes, size_raster
+from htf.report.subject import Subject
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from htf.release.release import Release
-    from htf.report.subject import Subject
 
 DPI = 140
 SIZE_INCHES = 2.3
@@ -60,8 +59,7 @@ def size_picture(release: Release, sizes: LeafSizes) -> str:
     ax = figure.add_subplot()
     raster = size_raster(release, sizes)
     image = ax.imshow(raster, origin="lower", cmap=COLOURS, aspect="auto", interpolation="nearest")
-    ax.set_xticks([])
-    ax.set_yticks([])
+    ax.set(xticks=[], yticks=[])
     bar = figure.colorbar(image, ax=ax, shrink=0.96, aspect=22)
     bar.locator = MaxNLocator(4)
     bar.formatter = FuncFormatter(lambda value, _: sizes.told(10**value))
@@ -70,7 +68,7 @@ def size_picture(release: Release, sizes: LeafSizes) -> str:
     return _address(figure)
 
 
-def _address(figure: Any) -> str:
+def _address(figure: Figure) -> str:
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=DPI, metadata={"Software": None})
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
