@@ -336,8 +336,9 @@ def _frame_alone(ax: Axes, layer: Drawn) -> None:
     )
     _label(ax, layer.frame, 9)
     width, height = _size_in_inches(ax)
-    for axis, room in (("x", width / 0.9), ("y", height / 0.5)):
-        ax.locator_params(axis, nbins=min(max(int(room), 2), 6), steps=[1, 2, 5, 10])
+    for axis, room in ((ax.xaxis, width / 0.9), (ax.yaxis, height / 0.5)):
+        locator: Any = axis.get_major_locator()
+        locator.set_params(nbins=min(max(int(room), 2), 6), steps=[1, 2, 5, 10])
     ax.tick_params("x", rotation=90 if width < 1.5 else 0)
 
 

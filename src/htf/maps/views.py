@@ -120,9 +120,8 @@ def view(
     if not is_plain or shape != (columns, rows):
         # On a plain map a pixel may be much smaller than a leaf. Nobody knows where in the leaf the records are, so the
         # interval of the pixel says nothing; that of the leaf, which is drawn there, counts.
-        edges = [
-            np.linspace(*ends, number + 1) for ends, number in zip(frame.T, shape, strict=True)
-        ]
+        sides = zip(*frame.tolist(), shape, strict=True)
+        edges = [np.linspace(start, end, number + 1) for start, end, number in sides]
         lows, highs = np.hsplit(rows_between(ranges, window.drawn, edges), 2)
         own = release.derived.answer_cells(lows, highs)[:, column_place("low")] > 0
         is_clear |= own.reshape(shape)

@@ -97,8 +97,10 @@ class Window:
     def grid(self, shape: tuple[int, int]) -> Domain:
         """So many squares along both axes that are drawn."""
         axes = tuple(
-            Axis(self.domain.names[number], *self.ranges[number].tolist(), cells)
-            for number, cells in zip(self.drawn, shape, strict=True)
+            Axis(self.domain.names[number], float(low), float(high), cells)
+            for number, (low, high), cells in zip(
+                self.drawn, self.ranges[list(self.drawn)], shape, strict=True
+            )
         )
         return Domain(axes, self.domain.crs if self.is_place else None)
 

@@ -198,7 +198,7 @@ def are_clear(answers: Answer) -> NDArray[np.bool_]:
 
 
 def per_area(counts: FloatArray, area: FloatArray, nowhere: float = np.nan) -> FloatArray:
-    return np.divide(counts, area, out=np.full(len(counts), nowhere), where=area > 0)
+    return np.asarray(np.divide(counts, area, out=np.full(len(counts), nowhere), where=area > 0))
 
 
 def view_zones(

@@ -15,9 +15,9 @@ from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT
 from htf.frame.areas import square_kilometres
 from htf.frame.domain import Domain, FloatArray, IntArray
-from htf.maps.browser.mercator import Plane, corners_in_square
+from htf.maps.browser.mercator import Plane, corners_in_square, from_square
 from htf.maps.browser.sheets import Packed, Sheet, limits_of, pack, packed_changes
-from htf.maps.kinds import Boxes, Grid
+from htf.maps.kinds import Boxes, Drawn, Grid
 from htf.maps.views import outlines
 from htf.maps.window import Window, is_same_system, row_areas, squares_of
 from htf.query.where import Where
@@ -39,15 +39,14 @@ HOW_TO_READ = (
 class GridSheets:
     """What a page of grids carries."""
 
-    def __init__(self, layers: Sequence[Grid]) -> None:
+    def __init__(self, given: Sequence[Drawn]) -> None:
+        self.layers = layers = [layer for layer in given if isinstance(layer, Grid)]
         for layer in layers:
             _check_place(layer)
-        self.layers = layers
         if layers[0].step is None and len(layers) > 1:
             _check_overlap(*layers)
         shown = layers[-1:] if layers[0].step else layers
-        crs = [one.release.domain.crs for one in shown]
-        self.plane = Plane.of(shown[0].release.domain) if crs[0] is None else None
+        self.plane = Plane.for_map(shown[0].release.domain)
         self.rings = [_ring(one.frame.domain, self.plane) for one in shown]
         corners = np.concatenate(self.rings)
         (west, north), (east, south) = corners.min(axis=0), corners.max(axis=0)
@@ -56,7 +55,9 @@ class GridSheets:
             "kind": "grid",
             "plane": None if self.plane is None else self.plane.to_dict(),
             "frame": self.frame,
-            "bounds": _in_degrees(west, north, east, south),
+            "bounds": np.column_stack(
+                from_square(*np.array([[west, east], [south, north]]))
+            ).tolist(),
             "unit": layers[0].unit,
             "per_box": isinstance(layers[0], Boxes),
             "shapes": [],
@@ -65,11 +66,8 @@ class GridSheets:
 
     def _read(self) -> None:
         """The sheets of all layers, with one scale of colours for those that are no differences."""
-        number = len(self.layers)
-        most = MOST_RECTANGLES // number
-        if self.layers[0].step:
-            most = min(MOST_RECTANGLES, MOST_IN_STEPS // number)
-        self.words: list[str] = []
+        most = MOST_IN_STEPS if self.layers[0].step else MOST_RECTANGLES
+        most = min(MOST_RECTANGLES, most // len(self.layers))
         self._places: list[tuple[FloatArray, Sheet, str]] = []
         if self.layers[0].second is None:
             self._places = [rectangles(layer, most) for layer in self.layers]
@@ -220,14 +218,10 @@ def _boxes_of(layer: Boxes) -> tuple[FloatArray, Sheet, str]:
 
 def in_map_coordinates(domain: Domain, low: IntArray, high: IntArray) -> FloatArray:
     """Rectangles in cells of the first two axes, as rows W,S,E,N in map coordinates."""
-    x, y = domain.axes[:2]
-    edges = (
-        x.from_cells(low[:, 0]),
-        y.from_cells(low[:, 1]),
-        x.from_cells(high[:, 0]),
-        y.from_cells(high[:, 1]),
+    axes = list(enumerate(domain.axes[:2]))
+    return np.column_stack(
+        [axis.from_cells(ends[:, n]) for ends in (low, high) for n, axis in axes]
     )
-    return np.column_stack(edges)
 
 
 def packed_corners(
@@ -249,7 +243,7 @@ def packed_outlines(release: Release, where: Where | None) -> dict[str, Any] | N
     boxes = outlines(release, Window.of(release.domain, (first, second), where))
     if len(boxes) > MOST_OUTLINES:
         return None
-    plane = Plane.of(release.domain) if release.domain.crs is None else None
+    plane = Plane.for_map(release.domain)
     corners = corners_in_square(boxes, release.domain.crs, plane).reshape(-1, 2)
     low, high = corners.min(axis=0), corners.max(axis=0)
     frame = float(low[0]), float(low[1]), float(np.max(high - low))
@@ -263,10 +257,3 @@ def _ring(domain: Domain, plane: Plane | None) -> FloatArray:
     bounds = np.array([[x.low, y.low, x.high, y.high]])
     corners = corners_in_square(bounds, domain.crs, plane).reshape(4, 2)
     return np.asarray(corners[[0, 1, 3, 2]])
-
-
-def _in_degrees(west: float, north: float, east: float, south: float) -> list[list[float]]:
-    """The south-west and the north-east corner of a part of the Mercator square."""
-    latitudes = np.degrees(np.arcsin(np.tanh((0.5 - np.array([south, north])) * 2 * np.pi)))
-    longitudes = (np.array([west, east]) - 0.5) * 360
-    return np.column_stack([longitudes, latitudes]).tolist()  # type: ignore[no-any-return]
