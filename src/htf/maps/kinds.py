@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,17 +36,14 @@ from htf.maps.zone_views import (
     view_flows,
     view_zones,
 )
+from htf.privacy.distinct import DistinctCounts
 from htf.privacy.protection import explain_people
+from htf.query.answer import Answer
 from htf.query.answer_texts import counted_note
 from htf.query.change import subtracted
 from htf.query.columns import COUNTS
 from htf.query.where import Where, full_ranges, read_where
-from htf.release.release import check_release
-
-if TYPE_CHECKING:
-    from htf.privacy.distinct import DistinctCounts
-    from htf.query.answer import Answer
-    from htf.release.release import Release
+from htf.release.release import Release, check_release
 
 MOST_SQUARES = 64  # per side, of a difference in a picture
 MOST_LINES = 150

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,7 @@ from htf.maps.window import Window, rows_between
 from htf.query.columns import OF_LEAVES, place
 from htf.query.unsure import are_unsure
 from htf.query.where import Where, full_ranges
-
-if TYPE_CHECKING:
-    from htf.release.release import Release
+from htf.release.release import Release
 
 DEEPEST = 24
 MOST_LEAVES = 2048
@@ -70,8 +68,27 @@ def tile_contents(release: Release, bounds: Bounds, where: Where) -> Contents | 
     window = _window_on_map(release, bounds, where)
     if window is None:
         return None
-    touched = _touched(release, window)
-    return _grid(release, window) if touched is None else _leaves(release, touched)
+    touched, derived = _touched(release, window), release.derived
+    if touched is None:
+        lows, highs = _squares(window)
+    else:
+        lows, highs = release.low[touched], release.high[touched]
+    answers = derived.answer_cells(lows, highs)
+    columns = {name: answers[:, place(name)] for name in OF_LEAVES}
+    if touched is None:
+        unsure = are_unsure(derived.answer_cells, lows, highs, answers, release.domain.shape)
+    else:
+        unsure = derived.unsure_leaves[touched]
+    low, high = (ends[:, :2].astype(np.int64) for ends in (lows, highs))
+    return Contents(
+        boxes=in_map_coordinates(release.domain, low, high),
+        sizes=(high - low) * [axis.cell_width for axis in release.domain.axes[:2]],
+        columns=columns,
+        area=square_kilometres(release.domain, low, high),
+        is_clear=columns["low"] > 0,
+        is_unsure=unsure,
+        are_leaves=touched is not None,
+    )
 
 
 def shows_all(release: Release, place: tuple[int, int, int]) -> bool:
@@ -112,41 +129,11 @@ def _window_on_map(release: Release, bounds: Bounds, where: Where) -> Window | N
     return Window(domain, (0, 1), ranges) if is_there else None
 
 
-def _leaves(release: Release, touched: IntArray) -> Contents:
-    low, high = release.low[touched], release.high[touched]
-    answers = release.count(in_map_coordinates(release.domain, low, high))
-    columns = answers.to_columns(of_leaves=True)
-    unsure = release.derived.unsure_leaves[touched]
-    return _contents(release, low, high, columns, unsure, are_leaves=True)
-
-
-def _grid(release: Release, window: Window) -> Contents:
-    """Squares of a power of two cells a side, by the span of the tile, wherever the map ends."""
-    domain, cells, edges = release.domain, window.cells, []
-    for axis, (first, end), span in zip(domain.axes, cells, _spans(window), strict=False):
+def _squares(window: Window) -> Any:
+    """Squares of a power of two cells a side, by the span of the tile, wherever the map ends: their low and high edges."""
+    cells, edges = window.cells, []
+    for axis, (first, end), span in zip(window.domain.axes, cells, _spans(window), strict=False):
         step = 2 ** math.ceil(math.log2(max(span / (GRID - 1), 1)))  # those at both ends may be cut
         starts = np.arange(first // step * step, end, step)
         edges.append(np.append(starts, min(starts[-1] + step, axis.cells)))
-    sides: Any = np.hsplit(rows_between(cells, (0, 1), edges), 2)
-    lows, highs = sides
-    answers = release.derived.answer_cells(lows, highs)
-    columns = {name: answers[:, place(name)] for name in OF_LEAVES}
-    unsure = are_unsure(release.derived.answer_cells, lows, highs, answers, domain.shape)
-    low, high = (ends[:, :2].astype(np.int64) for ends in (lows, highs))
-    return _contents(release, low, high, columns, unsure, are_leaves=False)
-
-
-def _contents(
-    release: Release,
-    low: IntArray,
-    high: IntArray,
-    columns: dict[str, FloatArray],
-    unsure: NDArray[np.bool_],
-    *,
-    are_leaves: bool,
-) -> Contents:
-    domain = release.domain
-    boxes = in_map_coordinates(domain, low, high)
-    sizes = (high - low) * [axis.cell_width for axis in domain.axes[:2]]
-    area = square_kilometres(domain, low, high)
-    return Contents(boxes, sizes, columns, area, columns["low"] > 0, unsure, are_leaves)
+    return np.hsplit(rows_between(cells, (0, 1), edges), 2)

@@ -12,22 +12,20 @@ shapes are cut off beyond the tile. Fields have the order that compresses best.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from htf.frame.crs import CRS84, transformer
+from htf.frame.domain import FloatArray, IntArray
 from htf.maps.browser.mercator import to_square
 from htf.maps.tiles import Contents, tile_bounds, tile_contents
-
-if TYPE_CHECKING:
-    from htf.frame.domain import FloatArray, IntArray
-    from htf.query.where import Where
-    from htf.release.release import Release
+from htf.query.where import Where
+from htf.release.release import Release
 
 Place = tuple[int, int, int]  # zoom, column and row
-Rings = tuple["IntArray", "IntArray", "IntArray"]
+Rings = tuple[IntArray, IntArray, IntArray]
 LAYER = "counts"
 EXTENT = 4096  # units along the side of a tile
 BUFFER = 16  # units beyond it, so that no edge shows where tiles meet
@@ -130,29 +128,14 @@ def _bent(boxes: FloatArray, crs: str, place: Place) -> Rings:
 
     window = shapely.box(-BUFFER, -BUFFER, EXTENT + BUFFER, EXTENT + BUFFER)
     shapes = shapely.intersection(shapely.transform(shapes, to_units), window)
-    shapes = shapely.simplify(shapes, TOLERANCE)
+    shapes = shapely.set_precision(shapely.simplify(shapes, TOLERANCE), 1)
     kept = np.flatnonzero((shapely.get_type_id(shapes) == POLYGON) & (shapely.area(shapes) > 0))
     # With y downwards, what shapely calls counter-clockwise is clockwise for the eye.
     outlines = shapely.get_exterior_ring(shapely.orient_polygons(shapes[kept]))
     points, owner = shapely.get_coordinates(outlines, return_index=True)
-    points = np.round(points).astype(np.int64)
-    # The last corner repeats the first; others may be the same once they are rounded.
-    is_new = np.append(np.any(points[1:] != points[:-1], axis=1) & (owner[1:] == owner[:-1]), False)
-    points, owner = points[is_new], owner[is_new]
-    ends = np.searchsorted(owner, np.arange(len(kept) + 1))
-    whole = _with_area(points, ends)
-    stays = np.repeat(whole, np.diff(ends))
-    return points[stays], np.append(0, np.cumsum(np.diff(ends)[whole])), kept[whole]
-
-
-def _with_area(points: IntArray, starts: IntArray) -> NDArray[np.bool_]:
-    """Which rings still have an area after rounding."""
-    following = np.arange(1, len(points) + 1)
-    filled = np.diff(starts) > 0
-    following[starts[1:][filled] - 1] = starts[:-1][filled]
-    (x, y), (next_x, next_y) = points.T, points[following].T
-    sums = np.append(0, np.cumsum(x * next_y - next_x * y))
-    return np.asarray(sums[starts[1:]] - sums[starts[:-1]] > 0)
+    is_first = np.diff(owner, prepend=-1) > 0  # which the last corner repeats
+    corners = np.round(points[~is_first]).astype(np.int64)
+    return corners, np.append(0, np.cumsum(np.bincount(owner[~is_first]))), kept
 
 
 def _units(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,12 @@ from htf.errors import InputError
 from htf.frame.areas import to_equal_area
 from htf.frame.division import Part, read_level
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
+from htf.query.answer import Answer
 from htf.query.answer_texts import show_count
 from htf.query.named import MOST_ROWS
 from htf.query.shapes import need_shapely
 from htf.query.where import Where, full_ranges, full_rows, read_where
-
-if TYPE_CHECKING:
-    from htf.query.answer import Answer
-    from htf.release.release import Release
+from htf.release.release import Release
 
 Shapes = NDArray[Any]
 
