@@ -56,25 +56,21 @@ def _lead(subject: Subject) -> Iterator[Content]:
 
 def _picture(subject: Subject) -> Markup:
     address = map_picture(subject)
-    if address is not None:
-        return element("figure", picture(address, ALT, "map"))
-    return _names(subject.release)
+    if address is None:
+        return _names(subject.release)
+    return element("figure", picture(address, ALT, "map"))
 
 
 def _names(release: Release) -> Markup:
     """In place of a map: the largest counts, by name or by step."""
     found = release.table(release.domain.names[0]).to_pylist()
     found.sort(key=lambda row: -row["count"])
-    label = next(iter(found[0]))
-    lines = [
-        (
-            str(row[label]),
-            show_count(row["count"], release.quantity),
-            f"{show_count(row['low'], release.quantity)} to {show_count(row['high'], release.quantity)}",
-        )
-        for row in found[:MOST_NAMES]
-    ]
-    headers = (label, f">{release.quantity}", f">{LEVEL_TEXT} interval")
+    label, quantity = next(iter(found[0])), release.quantity
+    lines = []
+    for row in found[:MOST_NAMES]:
+        count, low, high = (show_count(row[name], quantity) for name in ("count", "low", "high"))
+        lines.append((str(row[label]), count, f"{low} to {high}"))
+    headers = (label, f">{quantity}", f">{LEVEL_TEXT} interval")
     return element("figure", table(headers, lines), css="names")
 
 
@@ -87,8 +83,10 @@ def _privacy(subject: Subject) -> Markup:
     whom = release.protection.name
     if plan is not None and plan.adds_up:
         whom += f" who is in all {plan.releases} {plan.period}s"
+    one = "record" if release.protection.unit == RECORD else "person"
+    period = "" if release.protection.per is None else f" of one {release.protection.per}"
     said = (
-        f"Somebody takes it for a coin toss whether {_fact(release)}. After seeing {file}, they can be at most {sure} sure, "
+        f"Somebody takes it for a coin toss whether a certain {one} is in the data{period}. After seeing {file}, they can be at most {sure} sure, "
         "whatever else they know. 50 % would mean that nothing is learnt, 100 % that it is certain."
     )
     words = f"50 % → {sure}", f"ε = {short(epsilon)} for {whom}", said
@@ -99,15 +97,6 @@ def _tile(title: str, big: str = "", unit: str = "", text: str = "", css: str = 
     """A number with what it means; without one, the title alone."""
     lines = element("p", big, css="big"), element("p", unit, css="unit"), element("p", text)
     return element("section", element("h3", title), *(lines if big else ()), css=css)
-
-
-def _fact(release: Release) -> str:
-    protection = release.protection
-    if protection.unit == RECORD:
-        return "a certain record is in the data"
-    if protection.per is None:
-        return "a certain person is in the data"
-    return f"a certain person is in the data of one {protection.per}"
 
 
 def _accuracy(subject: Subject) -> Markup:
@@ -140,11 +129,13 @@ def _points(subject: Subject) -> Iterator[Content]:
     yield from _of_sizes(release)
     if subject.errors.areas:
         smallest = subject.errors.areas[0]
-        noisy = (smallest.relative_margin or 1.0) > 0.5
-        where = f"In {smallest.name} around {things(release.quantity)}"
+        noisy = ", which is mostly noise" if (smallest.relative_margin or 1.0) > 0.5 else ""
+        where = f"Per {smallest.name}"
+        if is_square(smallest):
+            where = f"In {smallest.name} around {things(release.quantity)}"
         yield (
-            f"Small areas are less certain. {where if is_square(smallest) else f'Per {smallest.name}'}: {told_error(smallest, release.quantity)}"
-            f"{', which is mostly noise' if noisy else ''}. Large areas are relatively more accurate; page 3 has the table."
+            f"Small areas are less certain. {where}: {told_error(smallest, release.quantity)}{noisy}. Large areas are "
+            "relatively more accurate; page 3 has the table."
         )
     if meaning.together is not None:
         yield f"The promise is for {release.protection.name}, not for everything about a person. {meaning.together}"
@@ -162,26 +153,24 @@ def _points(subject: Subject) -> Iterator[Content]:
 
 def _of_sizes(release: Release) -> Iterator[Content]:
     sizes = LeafSizes.of(release)
-    if sizes is None:
-        return
-    yield (
-        f"The map is fine where there is much, and coarse where there is little. Half of all {things(release.quantity)} "
-        f"are in regions of at most {sizes.fine} a side; half of the map's area is in regions of at least {sizes.coarse}. "
-        "Inside a region the file says next to nothing about where something is. Blank places cannot be distinguished from noise."
-    )
+    if sizes is not None:
+        yield (
+            f"The map is fine where there is much, and coarse where there is little. Half of all {things(release.quantity)} "
+            f"are in regions of at most {sizes.fine} a side; half of the map's area is in regions of at least {sizes.coarse}. "
+            "Inside a region the file says next to nothing about where something is. Blank places cannot be distinguished "
+            "from noise."
+        )
 
 
 def _of_budget(subject: Subject) -> str:
     if subject.plan is not None:
         return told_plan(subject.plan)
+    said = "Everything that is published from the same data adds up."
     spent, cap = subject.all_spent, subject.cap
     if subject.account is None or spent is None or cap is None:
-        return (
-            "Everything that is published from the same data adds up. This report was made without a budget file, so it "
-            "knows of this file alone."
-        )
-    together = Meaning(spent, subject.release.protection)
+        return f"{said} This report was made without a budget file, so it knows of this file alone."
+    sure = belief_text(Meaning(spent, subject.release.protection).after(0.5))
     return (
-        f"Everything that is published from the same data adds up. All releases charged to “{subject.account.dataset}” have "
-        f"together ε = {short(spent)} of at most {short(cap)}: 50 % becomes at most {belief_text(together.after(0.5))}."
+        f"{said} All releases charged to “{subject.account.dataset}” have together ε = {short(spent)} of at most "
+        f"{short(cap)}: 50 % becomes at most {sure}."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from htf.privacy.account import PENDING, PUBLISHED
+from htf.privacy.account import PENDING, PUBLISHED, Entry
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.meaning import GUESSES, Meaning, belief_text
 from htf.privacy.protection import PEOPLE, PERSON, RECORD, price_of_bought
@@ -54,10 +54,14 @@ def lawyer_page(subject: Subject) -> Markup:
 def _protected(subject: Subject) -> Iterator[tuple[str, Content]]:
     release, meaning = subject.release, subject.meaning
     protection = release.protection
+    period = "" if protection.per is None else f" in one {protection.per}"
+    change = "any one record"
+    if protection.unit != RECORD:
+        change = f"all records of any one {PERSON}{period}"
     yield "Unit", f"{protection.name.capitalize()}. {_unit(release)}"
     yield (
         "Promise",
-        f"Adding or removing {_change(release)} changes the probability of any content of the file by a factor of at most "
+        f"Adding or removing {change} changes the probability of any content of the file by a factor of at most "
         f"{told_factor(release.epsilon)}. This is pure ε-differential privacy: there is no δ, that is, no small chance that the "
         "promise fails.",
     )
@@ -81,13 +85,6 @@ def _unit(release: Release) -> str:
         return f"All records of a person{in_each}. Everyone counts as one{in_each}, however many records they have."
     whose = "a person" if per is None else f"a person and {per}"
     return f"All records of {whose}. At most {protection.max_records:,} of them were kept."
-
-
-def _change(release: Release) -> str:
-    if release.protection.unit == RECORD:
-        return "any one record"
-    per = release.protection.per
-    return f"all records of any one {PERSON}" + ("" if per is None else f" in one {per}")
 
 
 def told_factor(epsilon: Epsilon) -> str:
@@ -123,17 +120,14 @@ def _sums(subject: Subject) -> Iterator[tuple[str, Epsilon]]:
     if spent is not None and spent.units and subject.account is not None:
         yield f"all releases charged to “{subject.account.dataset}”", spent
     if plan is not None and cap is not None:
+        whom = f"one {plan.unit}".replace("person-", "person in one ")
         if spent is not None and spent.units:
-            yield f"all releases so far, for {_of_plan(plan.unit)}", spent
-        yield f"all {plan.releases} releases of the plan, for {_of_plan(plan.unit)}", cap
+            yield f"all releases so far, for {whom}", spent
+        yield f"all {plan.releases} releases of the plan, for {whom}", cap
         if not plan.adds_up and plan.unit != RECORD:
             yield f"for a person who is in all {plan.releases} {plan.period}s", cap * plan.releases
     elif cap is not None:
         yield "the most that this budget ever allows", cap
-
-
-def _of_plan(unit: str) -> str:
-    return f"one {unit}".replace("person-", "person in one ")
 
 
 def _entries(subject: Subject) -> Markup:
@@ -147,7 +141,7 @@ def _entries(subject: Subject) -> Markup:
     shown = subject.entries[-MOST_ENTRIES:]
     lines = [
         (
-            entry.charged.replace("T", " ").removesuffix("Z")[:16],
+            _moment(entry),
             entry.label or entry.mechanism,
             short(entry.epsilon),
             entry.state,
@@ -169,20 +163,22 @@ def _entries(subject: Subject) -> Markup:
     return join(element("h3", "Charges to the budget"), made, note)
 
 
+def _moment(entry: Entry) -> str:
+    return entry.charged.replace("T", " ").removesuffix("Z")[:16]
+
+
 def _holders(subject: Subject) -> Iterator[tuple[str, Content]]:
     release = subject.release
     yield "The records", "The curator alone. They are not in the file, and no answer reads them."
-    noise = "Nobody. It was drawn from the secret randomness of the computer, and was not kept."
-    if not release.private:
-        noise = "Anyone who knows the seed, and they can subtract it: there is no protection."
+    noise = "Anyone who knows the seed, and they can subtract it: there is no protection."
+    if release.private:
+        noise = "Nobody. It was drawn from the secret randomness of the computer, and was not kept."
     yield "The noise", noise
     yield (
         "The release",
         "Whoever is given it. It is made to be public. Once it is out, nobody can take it back, and what it cost is spent.",
     )
     if subject.entries:
-        yield (
-            "The budget",
-            "The curator, in a file that holds epsilons, dates and names of files, and no data.",
-        )
+        held = "epsilons, dates and names of files, and no data"
+        yield "The budget", f"The curator, in a file that holds {held}."
     yield "This report", "Anyone. It was made from the files named here, without the records."

@@ -80,16 +80,10 @@ def _ledger_title(release: Release) -> str:
 
 
 def _ledger(release: Release) -> Markup:
-    lines = [
-        (
-            line.label,
-            line.kind,
-            f"{line.answers:,}",
-            short(line.largest_epsilon),
-            short(line.spent_after),
-        )
-        for line in release.ledger
-    ]
+    lines = []
+    for line in release.ledger:
+        most, spent = short(line.largest_epsilon), short(line.spent_after)
+        lines.append((line.label, line.kind, f"{line.answers:,}", most, spent))
     left = len(lines) - MOST_LINES
     if left > 0:
         lines[MOST_LINES - 1 : -1] = [(f"… {left} more lines: htf info", "", "", "", "")]
@@ -179,14 +173,9 @@ def _checks(subject: Subject) -> Markup:
     most = MOST_OF_SERIES if of_series else MOST_CHECKS
     # Failures before all others; then those of the whole series and of the latest releases.
     checks = sorted(subject.checks[:: -1 if of_series else 1], key=lambda check: check.passed)
+    marks = {True: element("span", "ok", css="ok"), False: element("span", "WRONG", css="wrong")}
     lines = [
-        (
-            check.name,
-            element("span", "ok", css="ok")
-            if check.passed
-            else element("span", "WRONG", css="wrong"),
-            shortened(check.finding, LONGEST_FINDING),
-        )
+        (check.name, marks[check.passed], shortened(check.finding, LONGEST_FINDING))
         for check in checks[:most]
     ]
     made = table(("check", "result", "finding"), lines)

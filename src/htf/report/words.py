@@ -59,12 +59,9 @@ def _told_ground(domain: Domain) -> str:
     cell = cell_kilometres(domain)
     if cell is None:
         return "a map"
-    width, height = (side * axis.cells for side, axis in zip(cell, domain.axes[:2], strict=True))
-    return f"a map of about {_rounded(width)} x {_rounded(height)} km"
-
-
-def _rounded(length: float) -> str:
-    return f"{float(f'{length:.2g}'):,g}"
+    sides = (side * axis.cells for side, axis in zip(cell, domain.axes[:2], strict=True))
+    width, height = (f"{float(f'{side:.2g}'):,g}" for side in sides)
+    return f"a map of about {width} x {height} km"
 
 
 def _told_axis(axis: Axis) -> str:
