@@ -73,9 +73,7 @@ class View(ReadOnlyArrays):
     is_unsure: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
-        make_read_only(self.counts, self.noise, self.is_clear)
-        if self.is_unsure is not None:
-            make_read_only(self.is_unsure)
+        make_read_only(self.counts, self.noise, self.is_clear, self.is_unsure)
 
     @property
     def edges(self) -> tuple[FloatArray, FloatArray]:

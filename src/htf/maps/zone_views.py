@@ -100,8 +100,20 @@ class Zones:
         return rows
 
 
+class Counted:
+    """What has an answer of the release for each of its zones, or pairs of zones."""
+
+    __slots__ = ()
+    answers: Answer
+
+    @property
+    def is_clear(self) -> NDArray[np.bool_]:
+        """Which counts are more than noise: those whose interval lies above zero."""
+        return np.asarray((self.answers.low > 0) & (self.answers.count > 0))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class ZoneView:
+class ZoneView(Counted):
     """The zones of a map, each with the answer of the release."""
 
     zones: Zones
@@ -127,10 +139,6 @@ class ZoneView:
         """NaN where there is no area."""
         return per_area(self.answers.count, self.area)
 
-    @property
-    def is_clear(self) -> NDArray[np.bool_]:
-        return are_clear(self.answers)
-
     def elsewhere(self, quantity: str) -> list[str]:
         """Counts that have no place on the map."""
         counts, labels = self.answers.count, self.zones.labels
@@ -155,7 +163,7 @@ class PeopleView(ZoneView):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FlowView:
+class FlowView(Counted):
     """Trips between zones: each pair of an origin and a destination, origins first, with its answer."""
 
     zones: Zones  # where they start
@@ -184,15 +192,6 @@ class FlowView:
         """The middles of origins and of destinations; NaN for the rest."""
         starts, stops = (middles(end.shapes) for end in (self.zones, self.destinations))
         return starts[self.ends[0]], stops[self.ends[1]]
-
-    @property
-    def is_clear(self) -> NDArray[np.bool_]:
-        return are_clear(self.answers)
-
-
-def are_clear(answers: Answer) -> NDArray[np.bool_]:
-    """Which counts are more than noise: those whose interval lies above zero."""
-    return np.asarray((answers.low > 0) & (answers.count > 0))
 
 
 def per_area(counts: FloatArray, area: FloatArray, nowhere: float = np.nan) -> FloatArray:

@@ -187,9 +187,7 @@ def in_degrees(shapes: Shapes, crs: str | None, plane: Plane | None = None) -> S
 def lighter(shapes: Shapes, most: int = MOST_CORNERS) -> Shapes:
     """The same outlines, with fewer corners if there are very many. Neighbours still meet."""
     shapely = need_shapely("A map of zones")
-    if shapely.get_num_coordinates(shapes).sum() <= most or not hasattr(
-        shapely, "coverage_simplify"
-    ):
+    if shapely.get_num_coordinates(shapes).sum() <= most:
         return shapes
     west, south, east, north = bounds_of(shapes)
     return np.asarray(shapely.coverage_simplify(shapes, FINEST * max(east - west, north - south)))
@@ -198,23 +196,11 @@ def lighter(shapes: Shapes, most: int = MOST_CORNERS) -> Shapes:
 def geojson_of(shapes: Shapes, places: int = PLACES) -> list[Any]:
     """Each outline as GeoJSON; None for one that is empty."""
     shapely = need_shapely("A map of zones")
-    return [_geojson(shapely, shape, places) for shape in shapes]
-
-
-def _geojson(shapely: Any, shape: Any, places: int) -> dict[str, Any] | None:
-    polygons = [
-        [
-            np.round(shapely.get_coordinates(ring), places).tolist()
-            for ring in shapely.get_rings(part)
-        ]
-        for part in shapely.get_parts(shapely.orient_polygons(shape))
-    ]
-    polygons = [rings for rings in polygons if rings]
-    if not polygons:
-        return None
-    if len(polygons) == 1:
-        return {"type": "Polygon", "coordinates": polygons[0]}
-    return {"type": "MultiPolygon", "coordinates": polygons}
+    shapes = shapely.transform(shapely.orient_polygons(shapes), lambda xy: np.round(xy, places))
+    has_one = shapely.get_num_geometries(shapes) == 1
+    shapes = np.where(has_one, shapely.get_geometry(shapes, 0), shapes)
+    texts = np.where(shapely.is_empty(shapes), "null", shapely.to_geojson(shapes))
+    return [json.loads(text) for text in texts]
 
 
 def _packed_level(view: ZoneView, plane: Plane | None) -> Packed:
