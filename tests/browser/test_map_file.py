@@ -25,7 +25,7 @@ from htf import (
     publish,
 )
 from htf.cli.main import run
-from htf.maps.comparison import difference, grids_to_compare, shared_grid
+from htf.maps.kinds import Grid
 from htf.query.change import error_of_change
 from street_archive import streets, write_archive
 from support import require_module, wait_for
@@ -205,11 +205,11 @@ def test_differences_with_their_interval(
     lines = page.locator(".tooltip > div").all_inner_texts()
     zoom = page.evaluate("htf.maps[0].getZoom()")
     width = 1 / 360  # of the map, in Web Mercator
-    grids = grids_to_compare(east, west, ("x", "y"), None)
-    fine = [size for size in grids if 512 * 2**zoom * width / size[0] >= 14]
-    size, axes = max(fine, default=grids[0]), ("x", "y")
-    grid = shared_grid(east, west, size, axes, None)
-    found = difference(east, west, grid, axes, None)
+    layer = Grid(east, "east", second=Grid(west, "west"))
+    sizes = layer.window.shapes_to_compare()
+    fine = [size for size in sizes if 512 * 2**zoom * width / size[0] >= 14]
+    grid = layer.window.grid(max(fine, default=sizes[0]))
+    found = layer.counts(grid)
     x, y = grid.axes
     at = math.floor((place[0] - x.low) / x.cell_width) * y.cells + math.floor(
         (place[1] - y.low) / y.cell_width

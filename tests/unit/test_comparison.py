@@ -12,13 +12,8 @@ from htf import Domain, FrequencyMatrix, InputError, Layer, Release, publish
 from htf.frame.crs import CRS84
 from htf.frame.domain import Axis
 from htf.maps.browser.page import page_of
-from htf.maps.comparison import (
-    difference,
-    grid_rows,
-    grids_to_compare,
-    shared_bounds,
-    shared_grid,
-)
+from htf.maps.kinds import Grid
+from htf.maps.window import Window
 from htf.privacy.protection import Protection
 from htf.query.answer import Answer
 from htf.query.change import error_of_change
@@ -37,7 +32,7 @@ def release(bounds: tuple[float, float, float, float] = (4, 52, 5, 53), seed: in
 def test_the_difference_is_that_of_the_counts_and_its_interval_that_of_raw_answers() -> None:
     first, second = release(seed=1), release(seed=2)
     found = subtract(first, second, (8, 4))
-    rows = grid_rows(first, XY, None, *grid_edges((8, 4)))
+    rows = window(first).rows(window(first).grid((8, 4)))
     changes = first.count(rows).minus(second.count(rows))
     assert found.low == pytest.approx(changes.low)
     assert found.high == pytest.approx(changes.high)
@@ -58,12 +53,16 @@ def test_the_difference_is_that_of_the_counts_and_its_interval_that_of_raw_answe
 
 
 def subtract(first: Release, second: Release, squares: tuple[int, int]) -> Answer:
-    grid = shared_grid(first, second, squares, XY, None)
-    return difference(first, second, grid, XY, None)
+    layer = Grid(first, "first", second=Grid(second, "second"))
+    return layer.counts(layer.window.grid(squares))
 
 
-def grid_edges(squares: tuple[int, int]) -> tuple[Any, Any]:
-    return np.linspace(4, 5, squares[0] + 1), np.linspace(52, 53, squares[1] + 1)
+def window(made: Release, where: Any = None) -> Window:
+    return Window.of(made.domain, XY, where)
+
+
+def shared(first: Release, second: Release) -> Window:
+    return window(first).shared(window(second))
 
 
 @pytest.mark.parametrize("mechanism", ["htf", "quadtree"])
@@ -80,31 +79,33 @@ def test_the_same_data_seldom_differ(mechanism: str) -> None:
 
 def test_only_what_both_cover_is_compared() -> None:
     first, second = release((4, 52, 5, 53)), release((4.5, 52.5, 5.5, 53.5))
-    assert shared_bounds(first, second, XY, None) == ([4.5, 52.5], [5, 53])
-    grid = shared_grid(first, second, (2, 2), XY, None)
-    assert grid.axes[0] == Axis("x", 4.5, 5, 2)
+    assert shared(first, second).ranges.tolist() == [[4.5, 5], [52.5, 53]]
+    assert shared(first, second).grid((2, 2)).axes[0] == Axis("x", 4.5, 5, 2)
     with pytest.raises(InputError, match=r"do not overlap.*4, 52, 5, 53 and 8, 52, 9, 53"):
-        shared_bounds(first, release((8, 52, 9, 53)), XY, None)
+        shared(first, release((8, 52, 9, 53)))
     with pytest.raises(InputError, match="has no reference system"):
-        shared_bounds(first, release(crs=None), XY, None)
+        shared(first, release(crs=None))
     with pytest.raises(InputError, match="different reference systems, OGC:CRS84 and EPSG:4258"):
-        shared_bounds(first, release(crs="EPSG:4258"), XY, None)
+        shared(first, release(crs="EPSG:4258"))
     by_code = release((4.5, 52.5, 5.5, 53.5), crs="EPSG:4326")  # longitude first here too
-    assert shared_bounds(first, by_code, XY, None) == ([4.5, 52.5], [5, 53])
+    assert shared(first, by_code).ranges.tolist() == [[4.5, 5], [52.5, 53]]
 
 
 def test_grids_halve_down_to_a_few_squares() -> None:
-    sizes = grids_to_compare(release(cells=64), release(cells=64), XY, None)
-    assert sizes == [(16, 16), (32, 32), (64, 64)]
-    assert grids_to_compare(release(cells=8), release(cells=8), XY, None) == [(8, 8)]
+    assert window(release(cells=64)).shapes_to_compare() == [(16, 16), (32, 32), (64, 64)]
+    assert window(release(cells=8)).shapes_to_compare() == [(8, 8)]
 
 
 def test_rows_of_a_grid_name_every_axis() -> None:
     domain = Domain((Axis("x", 0, 4, 4), Axis("y", 0, 4, 4), Axis("hour", 0, 24, 24)))
     matrix = FrequencyMatrix.from_dense(domain, np.ones((4, 4, 24), dtype=np.int64))
     made = publish(matrix, "1", noise="seeded:1")
-    rows = grid_rows(made, XY, {"hour": (7, 10)}, np.array([0.0, 2, 4]), np.array([0.0, 4]))
+    asked = window(made, {"hour": (7, 10)})
+    rows = asked.rows(asked.grid((2, 1)))
     assert rows.tolist() == [[0, 0, 7, 2, 4, 10], [2, 0, 7, 4, 4, 10]]
+    early, late = (Layer.of(made, where={"hour": hours}) for hours in ((0, 6), (6, 24)))
+    (change,) = Grid(made, "late", where=late.where, second=early).counts(asked.grid((1, 1))).change
+    assert change == pytest.approx(made.count(where=late.where).count[0] - made.count(where=early.where).count[0])  # fmt: skip
 
 
 def test_people_minus_records_mean_nothing() -> None:

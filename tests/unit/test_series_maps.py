@@ -17,7 +17,6 @@ from htf.cli.main import run
 from htf.frame.domain import Axis
 from htf.maps.browser.page import page_of
 from htf.maps.browser.rectangles import MOST_SQUARES, grids_of_changes
-from htf.maps.comparison import rows_of_grid
 from htf.maps.kinds import Grid
 from htf.maps.layer import Layer
 from htf.maps.picture import figure_of
@@ -25,7 +24,6 @@ from htf.maps.scale import difference_limits
 from htf.maps.steps import MOST_PANELS
 from zoning import COUNTS, layer
 
-XY = ("x", "y")
 DOMAIN = Domain.from_bounds(4, 52, 5, 52.6, cells=64)
 MONTHS = ("2026-01", "2026-02", "2026-04")  # March was not released
 
@@ -95,10 +93,11 @@ def test_each_period_has_its_counts_and_all_have_one_scale(page: str, year: Seri
 
 def test_changes_are_those_of_the_series_and_marked_all_together(page: str, year: Series) -> None:
     data = data_of(page)
-    grids = grids_of_changes(Grid(year.release(MONTHS[0]), "first"))
+    layer = Grid(year.release(MONTHS[0]), "first")
+    grids = grids_of_changes(layer)
     assert [grid.shape for grid in grids] == [(16, 16), (32, 32)]
     assert max(grids[-1].shape) == MOST_SQUARES
-    rows = np.vstack([rows_of_grid(year.release(MONTHS[0]), XY, None, grid) for grid in grids])
+    rows = np.vstack([layer.asked.rows(grid) for grid in grids])
     table = year.count(rows).changes().to_pandas()
     assert data["changes"][0] is None
     for sheets, month in zip(data["changes"][1:], MONTHS[1:], strict=True):

@@ -46,7 +46,7 @@ def test_zones_have_the_answers_of_the_release() -> None:
     release = zoned()
     for level in ("tract", "district"):
         view, table = view_zones(release, level), release.table(level)
-        assert view.labels == table[level].to_pylist()
+        assert view.zones.labels == table[level].to_pylist()
         assert view.answers.count == pytest.approx(table["count"].to_numpy())
         assert view.area.sum() == pytest.approx(view_zones(release).area.sum())
         assert view.unit == "km²"
@@ -55,12 +55,12 @@ def test_zones_have_the_answers_of_the_release() -> None:
     assert (tracts.is_clear == (tracts.answers.low > 0)).all()
     assert tracts.is_clear[0]
     assert not tracts.is_clear[2]
-    assert tracts.above["district"][4:6] == ["District 2", "District 2"]
+    assert tracts.zones.above[0][4:6] == ["District 2", "District 2"]
     assert Areas(release, "city").level_words == "by tract"
 
 
 def test_a_district_is_the_union_of_its_tracts() -> None:
-    joined = view_zones(zoned(), "district").shapes
+    joined = view_zones(zoned(), "district").zones.shapes
     assert joined[0].equals(shapely.union_all(squares()[:4]))
     assert middles(joined)[0] == pytest.approx([4.1, 52.1])
 
@@ -73,7 +73,7 @@ def test_a_place_is_named_within_a_zone_that_bends_around_its_middle() -> None:
 def test_a_part_of_the_zones_is_drawn_and_a_cut_through_one_is_refused() -> None:
     release = zoned("kinds")
     part = view_zones(release, "tract", {"zone": "District 2", "offence": "Violent"})
-    assert part.labels == ["Tract 05", "Tract 06", "Tract 07", "Tract 08"]
+    assert part.zones.labels == ["Tract 05", "Tract 06", "Tract 07", "Tract 08"]
     expected = release.count(where={"zone": "Tract 05", "offence": "Violent"})
     assert part.answers.count[0] == pytest.approx(expected.count[0])
     told = Areas(release, "part", where={"zone": "District 2", "offence": "Violent"}).summed
@@ -86,8 +86,8 @@ def test_the_named_end_of_trips_decides_which_zones_are_drawn() -> None:
     release = zoned("trips")
     there = view_zones(release, None, {"zone": "District 1"})
     back = view_zones(release, None, {"dest_zone": "District 1"})
-    assert there.domain.names[there.drawn.axis] == "dest_zone"
-    assert back.domain.names[back.drawn.axis] == "zone"
+    assert there.zones.axis.name == "dest_zone"
+    assert back.zones.axis.name == "zone"
     expected = release.count(where={"zone": "District 1", "dest_zone": "Tract 07"}).count[0]
     assert there.answers.count[6] == pytest.approx(expected)
     with pytest.raises(InputError, match="no axis of zones 'hour'"):
@@ -250,12 +250,12 @@ def test_the_file_has_every_level_with_its_answers() -> None:
     assert data["level"] == 1
     for level, answers in zip(data["shapes"], data["panels"][0]["steps"][0], strict=True):
         view = view_zones(release, level["name"])
-        assert level["labels"] == view.labels
+        assert level["labels"] == view.zones.labels
         count = np.frombuffer(unpack(answers["count"]), "<f4")
         assert np.all(np.abs(count - view.answers.count) <= view.answers.std_error / 32)
         outlines = json.loads(unpack(level["shapes"]))
         shapes = [shapely.from_geojson(json.dumps(outline)) for outline in outlines]
-        assert shapely.equals_exact(shapely.normalize(shapes), shapely.normalize(view.shapes), 1e-6).all()  # fmt: skip
+        assert shapely.equals_exact(shapely.normalize(shapes), shapely.normalize(view.zones.shapes), 1e-6).all()  # fmt: skip
     assert data["shapes"][0]["above"][4] == ["District 2"]
     assert np.array(data["bounds"]) == pytest.approx(np.array([[4, 52], [4.6, 52.2]]))
 

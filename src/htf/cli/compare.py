@@ -48,14 +48,11 @@ def _squares(asking: Asking, new: Release, old: Release) -> Question:
     """Squares of what both maps cover."""
     import numpy as np
 
-    from htf.maps.comparison import grid_rows, shared_bounds
+    from htf.maps.window import Window
     from htf.query.question import Question
 
-    low, high = shared_bounds(new, old, ("x", "y"), asking.ranges)
-    widths = np.subtract(high, low)
-    numbers = np.maximum(np.rint(SQUARES * widths / widths.max()), 1).astype(int)
-    edges = [
-        np.linspace(start, end, number + 1)
-        for start, end, number in zip(low, high, numbers, strict=True)
-    ]
-    return Question.boxes(grid_rows(new, ("x", "y"), asking.ranges, edges[0], edges[1]))
+    windows = [Window.of(one.domain, ("x", "y"), asking.ranges) for one in (new, old)]
+    shared = windows[0].shared(windows[1])
+    widths = np.ptp(shared.ranges, axis=1)[list(shared.drawn)]
+    columns, rows = np.maximum(np.rint(SQUARES * widths / widths.max()), 1).astype(int).tolist()
+    return Question.boxes(windows[0].rows(shared.grid((columns, rows))))

@@ -19,8 +19,8 @@ from htf.base.extras import need
 from htf.errors import InputError
 from htf.export.provenance import EXPORT, provenance
 from htf.files import write_whole
-from htf.maps.browser.mercator import number_over, places_over
-from htf.maps.tiles import DEEPEST, Bounds, in_degrees, shows_all
+from htf.maps.browser.mercator import Bounds, edges_in_degrees, number_over, places_over
+from htf.maps.tiles import DEEPEST, shows_all
 from htf.maps.vector_tiles import LAYER, STEPS, vector_tile
 from htf.query.columns import OF_LEAVES
 from htf.query.where import told_where
@@ -91,7 +91,7 @@ def _bounds(domain: Domain) -> Bounds:
             f"this release has {lack}, so it has no tiles: write another format, such as {other}"
         )
     x, y = domain.axes[:2]
-    return in_degrees((x.low, y.low, x.high, y.high), domain.crs)
+    return edges_in_degrees((x.low, y.low, x.high, y.high), domain.crs)
 
 
 def _check_number(bounds: Bounds, deepest: int) -> None:

@@ -32,8 +32,6 @@ RANKS = (11, 8, 6, 4)  # highest ranks to try
 NOT_WORTH = 3  # times too many corners: a guess that is not looked at more closely
 Bounds = tuple[float, float, float, float]  # W,S,E,N
 BoolArray = npt.NDArray[np.bool_]
-
-
 Lines = list[tuple[int, FloatArray]]  # ranks and corners
 
 
@@ -123,16 +121,15 @@ def crop(bounds: Bounds, level: int = 0, most_rank: int = RANKS[0]) -> Crop:
     levels, names = _world()
     layers = levels[level]
     west, south, east, north = bounds
-    lines = {name: _cropped_lines(layers[name], bounds, most_rank) for name in LINES}
-    coasts = _coasts(layers["water"], bounds, CELLS[level])
+    water = _cropped_water(layers["water"], bounds)
+    lines = {"coasts": _coasts(layers["water"], bounds, CELLS[level])}
+    lines |= {name: _cropped_lines(layers[name], bounds, most_rank) for name in LINES}
     found = [
         one
         for one in names
         if west <= one.x <= east and south <= one.y <= north and one.rank <= most_rank
     ]
-    return Crop(
-        bounds, level, _cropped_water(layers["water"], bounds), {"coasts": coasts, **lines}, found
-    )
+    return Crop(bounds, level, water, lines, found)
 
 
 def crop_to_size(bounds: Bounds, most: int, most_names: int, least_level: int = 0) -> Crop:
@@ -173,25 +170,17 @@ def widened(bounds: Bounds, factor: float) -> Bounds:
 
 
 def _cropped_water(layer: Features, bounds: Bounds) -> list[list[FloatArray]]:
-    found: list[list[FloatArray]] = []
-    last = -1  # the number of the outer ring that was kept last
+    found: dict[int, list[FloatArray]] = {}  # by the number of the outer ring
+    outer = np.maximum.accumulate(np.where(layer.holes, 0, np.arange(len(layer.holes))))
     for number, ring in layer.near(bounds):
-        is_hole = bool(layer.holes[number])
         kept = _clipped(ring, bounds)
-        if len(kept) < 4 or (is_hole and _outer_of(layer, number) != last):
+        if len(kept) < 4:
             continue
-        if is_hole:
-            found[-1].append(kept)
-        else:
-            found.append([kept])
-            last = number
-    return found
-
-
-def _outer_of(layer: Features, hole: int) -> int:
-    while layer.holes[hole]:
-        hole -= 1
-    return hole
+        if not layer.holes[number]:
+            found[number] = [kept]
+        elif outer[number] in found:
+            found[outer[number]].append(kept)
+    return list(found.values())
 
 
 def _clipped(ring: FloatArray, bounds: Bounds) -> FloatArray:
@@ -222,9 +211,8 @@ def _coasts(layer: Features, bounds: Bounds, cell: float) -> Lines:
     found: Lines = []
     for _, ring in layer.near(bounds):
         on_cut = np.abs(ring - np.rint(ring / cell) * cell) < QUANTUM / 2
-        is_cut = (on_cut[1:] & on_cut[:-1] & (np.abs(np.diff(ring, axis=0)) < QUANTUM / 2)).any(
-            axis=1
-        )
+        is_along = np.abs(np.diff(ring, axis=0)) < QUANTUM / 2
+        is_cut = (on_cut[1:] & on_cut[:-1] & is_along).any(axis=1)
         found += [(0, run) for run in _runs(ring, ~is_cut & _touches(ring, bounds))]
     return found
 

@@ -6,7 +6,8 @@ Which layers are given decides how they are arranged: alone, side by side, or as
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,17 +79,23 @@ def draw(
     if title is not None:
         arguments.text(title, "the title")
     arguments.flag(overwrite, "overwrite")
+    write: Callable[[Path], object]
     if path.suffix.lower() == PAGE:
         from htf.maps.browser.page import page_of
 
         text = page_of(given, boxes=boxes, title=title, basemap=basemap, style=style)
-        write_whole(
-            path,
-            lambda unfinished: _write_text(unfinished, text),
-            overwrite=overwrite,
-        )
-        return
-    _write_picture(given, path, boxes, title, basemap is not False, overwrite)
+        write = partial(Path.write_text, data=text, encoding="utf-8")
+    else:
+        from htf.maps.picture import figure_of
+
+        figure = figure_of(given, boxes=boxes, basemap=basemap is not False)
+        figures.add_title(figure, title)
+        releases = releases_of(given)
+        name = title or "; ".join(map(repr, releases))
+        words = "\n".join(dict.fromkeys(one.statement for one in releases))
+        kind = path.suffix.lower().removeprefix(".")
+        write = partial(figures.save_picture, figure, kind=kind, title=name, words=words)
+    write_whole(path, write, overwrite=overwrite)
 
 
 def check_looks(output: str | Path, style: str | None, basemap: object) -> Path:
@@ -100,48 +107,20 @@ def check_looks(output: str | Path, style: str | None, basemap: object) -> Path:
         raise InputError(
             f"--style takes the web address of a MapLibre style, or of tiles with {{z}}/{{x}}/{{y}}, got {style!r}"
         )
-    is_page, is_file = path.suffix.lower() == PAGE, isinstance(basemap, Path)
+    is_page = path.suffix.lower() == PAGE
     if style is not None and not is_page:
         raise InputError("--style is for maps in a browser: write .html")
-    if is_file and style is not None:
-        raise InputError("--basemap and --style exclude each other: leave one out")
-    if is_file and not is_page:
-        raise InputError("--basemap is for maps in a browser: write .html, or leave it out")
     if isinstance(basemap, Path):
+        if style is not None:
+            raise InputError("--basemap and --style exclude each other: leave one out")
+        if not is_page:
+            raise InputError("--basemap is for maps in a browser: write .html, or leave it out")
         from htf.maps.browser.street_tiles import Archive
 
         Archive(basemap).close()
     else:
         arguments.flag(basemap, "basemap")
     return path
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
-
-
-def _write_picture(
-    layers: Sequence[Layer],
-    path: Path,
-    boxes: bool,
-    title: str | None,
-    basemap: bool,
-    overwrite: bool,
-) -> None:
-    """A picture with the privacy statement in its metadata."""
-    from htf.maps.picture import figure_of
-
-    figure = figure_of(layers, boxes=boxes, basemap=basemap)
-    figures.add_title(figure, title)
-    releases = releases_of(layers)
-    name = title or "; ".join(map(repr, releases))
-    words = "\n".join(dict.fromkeys(one.statement for one in releases))
-    kind = path.suffix.lower().removeprefix(".")
-    write_whole(
-        path,
-        lambda unfinished: figures.save_picture(figure, unfinished, kind, name, words),
-        overwrite=overwrite,
-    )
 
 
 def plot_release(

@@ -9,61 +9,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from htf.base import arguments
 from htf.errors import InputError
-from htf.frame.areas import square_kilometres
+from htf.frame.areas import cell_metres
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
-from htf.maps.comparison import (
-    check_same_quantity,
-    difference,
-    grids_to_compare,
-    shared_bounds,
-    shared_grid,
-)
 from htf.maps.layer import Layer
 from htf.maps.scale import SPREAD
 from htf.maps.steps import steps_of
-from htf.maps.views import (
-    PLACES,
-    Frame,
-    View,
-    describe_summed,
-    drawn_axes,
-    frame_of,
-    outlines,
-    read_axes,
-    view,
-)
+from htf.maps.views import describe_summed, outlines, view
+from htf.maps.window import PLACES, Frame, Window, read_axes, row_areas
 from htf.maps.zone_views import (
-    DrawnZones,
     FlowView,
     PeopleView,
     Shapes,
+    Zones,
     ZoneView,
     bounds_of,
     check_same_zones,
-    drawn_part,
+    per_area,
     shows_flows,
     view_flows,
     view_zones,
 )
-from htf.maps.zone_views import outlines as zone_outlines
+from htf.privacy.distinct import DistinctCounts
 from htf.privacy.protection import explain_people
-from htf.query.answer_texts import counted_note, show_count
+from htf.query.answer import Answer
+from htf.query.answer_texts import counted_note
 from htf.query.change import subtracted
 from htf.query.columns import COUNTS
 from htf.query.where import Where, full_ranges, read_where
-from htf.release.release import check_release
-
-if TYPE_CHECKING:
-    from htf.privacy.distinct import DistinctCounts
-    from htf.query.answer import Answer
-    from htf.release.release import Release
+from htf.release.release import Release, check_release
 
 MOST_SQUARES = 64  # per side, of a difference in a picture
 MOST_LINES = 150
@@ -93,11 +73,7 @@ class Drawn(Layer):
     spread: ClassVar[tuple[tuple[float, float], float]] = (SPREAD, 10.0)
 
     def __post_init__(self) -> None:
-        self.check()
-
-    def check(self) -> None:
-        """Refuse what is not there."""
-        raise NotImplementedError
+        _ = self.drawn  # refuses what is not there
 
     @property
     def sides(self) -> list[Drawn]:
@@ -140,17 +116,9 @@ class Drawn(Layer):
     def summed(self) -> str:
         """What was done to the axes that are not drawn."""
         domain = self.release.domain
-        own = [] if self.along is None else [domain.names.index(self.along)]
-        return describe_summed(domain, self.drawn, self.where, [*own, *self.silent])
-
-    @property
-    def silent(self) -> tuple[int, ...]:
-        """Axes whose part is seen, and need no words."""
-        return ()
-
-    def draws(self, number: int) -> bool:
-        """Whether an axis is drawn, and cannot have panels."""
-        return number in self.drawn
+        seen = [] if self.along is None else [domain.names.index(self.along)]
+        seen += self.drawn if self.kind == "grid" else ()  # a part of those needs no words
+        return describe_summed(domain, self.drawn, self.where, seen)
 
     @property
     def drawn(self) -> tuple[int, ...]:
@@ -189,73 +157,63 @@ class Grid(Drawn):
 
     kind = "grid"
 
-    def check(self) -> None:
-        _ = self.frame
+    @cached_property
+    def asked(self) -> Window:
+        """What the axes and ranges say."""
+        return Window.of(self.release.domain, self.axes, self.where)
 
     @cached_property
-    def drawn(self) -> tuple[int, ...]:
-        return drawn_axes(self.release.domain, self.axes)
+    def window(self) -> Window:
+        """What is drawn: whole cells, or the part that both sides of a difference cover."""
+        if self.second is None:
+            return self.asked.whole
+        return self.asked.shared(cast(Grid, self.second).asked)
 
     @property
-    def silent(self) -> tuple[int, ...]:
-        return self.drawn
+    def drawn(self) -> tuple[int, ...]:
+        return self.asked.drawn
 
     @cached_property
     def frame(self) -> Frame:
-        frame = frame_of(self.release.domain, self.axes, self.where)
-        if self.second is None:
-            return frame
-        low, high = shared_bounds(self.release, self.second.release, self.axes, self.where)
-        names = frame.domain.names
-        sides = tuple(Axis(*ends, 1) for ends in zip(names, low, high, strict=True))
-        return replace(frame, domain=Domain(sides, frame.domain.crs))
+        return Frame(self.window.grid((1, 1)), self.window.is_place)
 
     @property
     def unit(self) -> str:
-        if has_ground(self.frame.domain):
+        if cell_metres(self.frame.domain) is not None:
             return "km²"
         return "cell" if self.second is None else "square"
 
-    def sizes(self) -> list[tuple[int, int]]:
-        """Numbers of squares of a difference, from few large ones to many small ones."""
-        assert self.second is not None
-        return grids_to_compare(self.release, self.second.release, self.axes, self.where)
-
-    def grid(self, squares: tuple[int, int]) -> Domain:
-        """The squares of a difference."""
-        assert self.second is not None
-        return shared_grid(self.release, self.second.release, squares, self.axes, self.where)
-
-    def difference(self, grid: Domain) -> Answer:
-        assert self.second is not None
-        return difference(self.release, self.second.release, grid, self.axes, self.where)
+    def counts(self, grid: Domain) -> Answer:
+        """What there is in the squares of a grid, or the difference there."""
+        answers = [one.release.count(cast(Grid, one).asked.rows(grid)) for one in self.sides]
+        return answers[0] if self.second is None else subtracted(*answers)
 
     def values(self, pixels: int) -> Values:
         if self.second is not None:
             return self._differences()
         seen = view(self.release, self.axes, self.where, pixels)
-        density = (seen.counts / pixel_areas(seen)).T
+        cells = seen.cells[0] / seen.counts.shape[0] * (seen.cells[1] / seen.counts.shape[1])
+        density = (seen.counts / row_areas(seen.domain, cells)).T
         unsure = None if seen.is_unsure is None else seen.is_unsure.T
         return Values(density, seen.is_clear.T, np.ones(density.shape), unsure)
 
     def _differences(self) -> Values:
         """In the smallest squares that a picture has room for."""
-        sizes = self.sizes()
-        fitting = (one for one in sizes if max(one) <= MOST_SQUARES)
-        grid = self.grid(max(fitting, default=sizes[0]))
-        changes = self.difference(grid)
-        density = (changes.change / areas_of_squares(grid)).reshape(grid.shape).T
-        beyond = changes.beyond_noise.reshape(grid.shape).T
-        return Values(density, beyond, np.ones(beyond.shape))
+        shapes = self.window.shapes_to_compare()
+        fitting = (one for one in shapes if max(one) <= MOST_SQUARES)
+        grid = self.window.grid(max(fitting, default=shapes[0]))
+        changes = self.counts(grid)
+        density = (changes.change.reshape(grid.shape) / row_areas(grid)).T
+        return Values(density, changes.beyond_noise.reshape(grid.shape).T, np.ones(density.shape))
 
     def check_beside(self, other: Drawn) -> None:
         super().check_beside(other)
-        shared_bounds(self.release, other.release, self.axes, self.where)
+        self.asked.shared(cast(Grid, other).asked)
 
     def outlines(self) -> FloatArray:
         if self.second is not None:
             raise InputError("a picture of a difference shows no outlines: leave out boxes")
-        return outlines(self.release, self.axes, self.where)
+        return outlines(self.release, self.asked)
 
 
 class OfPeople(Drawn):
@@ -277,6 +235,12 @@ class OfPeople(Drawn):
         found, zero = table.different_people, np.zeros(len(table))
         columns = (found, table.std_error, table.low, table.high, zero, zero + 1, found)
         return replace(table, kind=COUNTS, values=columns)
+
+    @property
+    def ends(self) -> list[Zones]:
+        """The zones, or those at both ends of trips."""
+        domain = self.release.domain
+        return [Zones.of_part(domain, part) for part in self.bought.division.parts(domain)]
 
     @property
     def quantity(self) -> str:
@@ -327,14 +291,39 @@ class Boxes(OfPeople, Grid):
         return np.column_stack([table.west, table.south, table.east, table.north])
 
 
-class Areas(Drawn):
+class Zoned(Drawn):
+    """Counts of zones, or of pairs of zones."""
+
+    @property
+    def view(self) -> ZoneView | FlowView:
+        raise NotImplementedError
+
+    @property
+    def shapes(self) -> Shapes:
+        return self.view.zones.shapes
+
+    @cached_property
+    def frame(self) -> Frame:
+        west, south, east, north = bounds_of(self.shapes)
+        margin = MARGIN * max(east - west, north - south)
+        x = Axis("x", west - margin, east + margin, 1)
+        y = Axis("y", south - margin, north + margin, 1)
+        return Frame(Domain((x, y), self.release.domain.crs))
+
+    @property
+    def level_words(self) -> str:
+        return f"by {self.view.level}" if self.view.zones.has_levels else ""
+
+    def check_alike(self, other: Drawn) -> None:
+        super().check_alike(other)
+        check_same_zones(self.release.domain, other.release.domain)
+
+
+class Areas(Zoned):
     """The zones of a level."""
 
     kind = "shapes"
     shape = "zone"
-
-    def check(self) -> None:
-        _ = self.view
 
     @cached_property
     def view(self) -> ZoneView:
@@ -342,22 +331,7 @@ class Areas(Drawn):
 
     @property
     def drawn(self) -> tuple[int, ...]:
-        return (self.view.drawn.axis,)
-
-    def draws(self, number: int) -> bool:
-        return self.release.domain.outlined == (number,)
-
-    @property
-    def level_words(self) -> str:
-        return f"by {self.view.level}" if len(self.view.axis.levels) > 1 else ""
-
-    @cached_property
-    def shapes(self) -> Shapes:
-        return self.view.shapes
-
-    @cached_property
-    def frame(self) -> Frame:
-        return frame_around(self.shapes, self.release.domain.crs)
+        return (self.view.zones.number,)
 
     @property
     def unit(self) -> str:
@@ -372,25 +346,12 @@ class Areas(Drawn):
         if self.second is None:
             return Values(self.view.density, self.view.is_clear, area)
         changes = self.difference()
-        density = np.divide(changes.change, area, out=np.zeros(len(area)), where=area > 0)
-        return Values(density, changes.beyond_noise, area)
+        return Values(per_area(changes.change, area, 0.0), changes.beyond_noise, area)
 
     @property
     def notes(self) -> list[str]:
-        return self.shared_notes if self.second else [*self.elsewhere, *self.shared_notes]
-
-    @property
-    def elsewhere(self) -> list[str]:
-        return self.elsewhere_of(self.view, self.quantity)
-
-    @staticmethod
-    def elsewhere_of(view: ZoneView, quantity: str) -> list[str]:
-        """Counts that have no place on the map."""
-        counts, labels = view.answers.count, view.labels
-        return [
-            f"Not on the map: {show_count(float(counts[place]), quantity)} {quantity} of {labels[place]!r}"
-            for place in np.flatnonzero(view.area == 0).tolist()
-        ]
+        elsewhere = [] if self.second else self.view.elsewhere(self.quantity)
+        return [*elsewhere, *self.shared_notes]
 
     @property
     def shared_notes(self) -> list[str]:
@@ -403,23 +364,16 @@ class Areas(Drawn):
         for number in domain.outlined:
             if number not in self.drawn and domain.names[number] in self.where:
                 ends = full_ranges(domain, self.where)[number].astype(np.int64)
-                return zone_outlines(domain, DrawnZones(number, 0, ends[:1], ends[1:]))
+                return Zones(domain, number, 0, ends[:1], ends[1:]).shapes
         return None
 
-    def check_alike(self, other: Drawn) -> None:
-        super().check_alike(other)
-        check_same_zones(self.release.domain, other.release.domain)
 
-
-class Lines(Drawn):
+class Lines(Zoned):
     """The most frequent trips between zones. Only those whose interval lies above zero are drawn."""
 
     kind = "lines"
     has_blank = False
     spread = ((0.0, 1.0), 2.0)  # lines need no room for values that barely pass the noise
-
-    def check(self) -> None:
-        _ = self.view
 
     @cached_property
     def view(self) -> FlowView:
@@ -427,22 +381,7 @@ class Lines(Drawn):
 
     @property
     def drawn(self) -> tuple[int, ...]:
-        return self.release.domain.outlined[:2]
-
-    def draws(self, number: int) -> bool:  # noqa: ARG002 - panels name one end, and draw the other
-        return False
-
-    @property
-    def level_words(self) -> str:
-        return f"by {self.view.level}" if self.view.has_levels else ""
-
-    @cached_property
-    def shapes(self) -> Shapes:
-        return zone_outlines(self.release.domain, self.view.origins)
-
-    @cached_property
-    def frame(self) -> Frame:
-        return frame_around(self.shapes, self.release.domain.crs)
+        return self.view.zones.number, self.view.destinations.number
 
     @property
     def unit(self) -> str:
@@ -484,7 +423,6 @@ class Lines(Drawn):
 
     def check_alike(self, other: Drawn) -> None:
         super().check_alike(other)
-        check_same_zones(self.release.domain, other.release.domain)
         origin, destination = (self.release.domain.names[number] for number in self.drawn)
         raise InputError(
             f"two releases of trips are compared zone by zone: name one end, with --where {origin}=NAME or "
@@ -497,9 +435,8 @@ class PeopleZones(OfPeople, Areas):
 
     @cached_property
     def view(self) -> ZoneView:
-        (part,) = self.bought.division.parts(self.release.domain)
-        drawn = drawn_part(self.release.domain, part)
-        return PeopleView(self.release.domain, drawn, self.as_counts)
+        (zones,) = self.ends
+        return PeopleView(zones, self.as_counts)
 
 
 class PeopleLines(OfPeople, Lines):
@@ -507,9 +444,8 @@ class PeopleLines(OfPeople, Lines):
 
     @cached_property
     def view(self) -> FlowView:
-        domain = self.release.domain
-        ends = [drawn_part(domain, part) for part in self.bought.division.parts(domain)]
-        return FlowView(domain, ends[0], ends[1], self.as_counts)
+        origins, destinations = self.ends
+        return FlowView(origins, destinations, self.as_counts)
 
 
 def layer_of(
@@ -556,10 +492,12 @@ def people_of(release: Release, title: str | None) -> OfPeople:
 def steps_along(layer: Layer, name: str) -> list[Drawn]:
     """A layer for each step of an axis, which may be of another kind."""
     assert isinstance(layer, Drawn)
-    number, steps = steps_of(layer.release.domain, name, layer.where)
-    if layer.draws(number):
+    domain = layer.release.domain
+    number, steps = steps_of(domain, name, layer.where)
+    are_ends = layer.kind != "grid" and len(domain.outlined) > 1  # one is named, the other drawn
+    if number in layer.drawn and not are_ends:
         raise InputError(f"panels need an axis that is not drawn, but {name!r} is: give another")
-    axis = layer.release.domain.names[number]
+    axis = domain.names[number]
     return [
         layer_of(
             layer.release,
@@ -578,7 +516,11 @@ def subtract(one: Layer, other: Layer) -> Drawn:
     """A difference stands alone: steps give it their names."""
     first, second = (_alone(layer) for layer in (one, other))
     first.check_beside(second)
-    check_same_quantity(first.release, second.release)
+    if first.quantity != second.quantity:
+        raise InputError(
+            f"the first release counts {first.quantity} and the second {second.quantity}, so their difference "
+            "means nothing: draw them side by side, or make both releases count the same"
+        )
     return replace(first, second=second)
 
 
@@ -619,36 +561,3 @@ def counted_differs_note(layers: Sequence[Drawn]) -> str | None:
         return None
     counted = "; ".join(f"{one.title} counts {one.release.counted}" for one in layers)
     return f"The maps do not count the same, so do not compare their numbers. {counted}."
-
-
-def has_ground(domain: Domain) -> bool:
-    """Whether the areas of a map in square kilometres are known."""
-    one = np.zeros((1, 2), dtype=np.int64)
-    return square_kilometres(domain, one, one + 1) is not None
-
-
-def pixel_areas(seen: View) -> FloatArray:
-    """The area of a pixel in each row, in square kilometres, or in cells if the ground is not known."""
-    x, y = seen.domain.axes
-    rows = np.arange(y.cells)
-    low = np.column_stack([np.zeros_like(rows), rows])
-    area = square_kilometres(seen.domain, low, low + 1)
-    if area is None:
-        return np.full(y.cells, seen.cells[0] / x.cells * (seen.cells[1] / y.cells))
-    return area
-
-
-def areas_of_squares(grid: Domain) -> FloatArray:
-    """Those of all squares, column after column; 1 each if the ground is not known."""
-    columns, rows = grid.shape
-    low = np.stack(np.divmod(np.arange(columns * rows), rows), axis=1)
-    area = square_kilometres(grid, low, low + 1)
-    return np.ones(len(low)) if area is None else area
-
-
-def frame_around(shapes: Shapes, crs: str | None) -> Frame:
-    west, south, east, north = bounds_of(shapes)
-    margin = MARGIN * max(east - west, north - south)
-    x = Axis("x", west - margin, east + margin, 1)
-    y = Axis("y", south - margin, north + margin, 1)
-    return Frame(Domain((x, y), crs))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from htf.base import arguments
 from htf.errors import InputError
-from htf.maps.views import PLACES
+from htf.maps.window import PLACES
 from htf.query.where import Where
 
 if TYPE_CHECKING:

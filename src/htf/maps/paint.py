@@ -11,7 +11,7 @@ import numpy as np
 from htf.frame.domain import FloatArray
 from htf.maps.kinds import Areas, Drawn, Lines, Values
 from htf.maps.scale import beyond_end, density_limits, difference_limits
-from htf.maps.views import Frame
+from htf.maps.window import Frame
 from htf.maps.zone_views import Shapes
 from htf.query.shapes import need_shapely
 
@@ -178,9 +178,7 @@ def draw_outlines(ax: Axes, boxes: FloatArray) -> None:
     """Of rectangles, in rows W,S,E,N."""
     from matplotlib.collections import PolyCollection
 
-    west, south, east, north = boxes.T
-    columns, rows = (west, east, east, west), (south, south, north, north)
-    corners = np.stack([np.stack(columns, axis=1), np.stack(rows, axis=1)], axis=2)
+    corners = boxes[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
     style: dict[str, Any] = {"facecolors": "none", "edgecolors": GREY, "linewidths": 0.25}
     ax.add_collection(PolyCollection(list(corners), alpha=0.5, **style), autolim=False)
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from htf.frame.crs import CRS84, transformer
 from htf.frame.domain import Domain, FloatArray
-from htf.maps.basemap import CREDIT, Bounds, Name, crop_to_size
-from htf.maps.browser.mercator import to_degrees
+from htf.maps.basemap import CREDIT, Name, crop_to_size
+from htf.maps.browser.mercator import edges_in_degrees
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,6 @@ LOOKS = {  # colour and width of lines
 }
 POINTS = 7.5  # of the letters
 LETTER = 0.62  # width of a letter, in heights
-EDGE_STEPS = 33  # places along an edge of a map, to find its bounds in degrees
 COUNTRY_DEGREES = 4.0  # a smaller map has no names of countries
 
 
@@ -34,7 +33,8 @@ def draw_basemap(ax: Axes, domain: Domain) -> None:
     """Draw the base map on a map that lies on earth."""
     from matplotlib.collections import LineCollection
 
-    bounds = _bounds(domain)
+    x, y = domain.axes[:2]
+    bounds = edges_in_degrees((x.low, y.low, x.high, y.high), str(domain.crs))
     part = crop_to_size(bounds, MOST, MOST_NAMES)
     limits = ax.get_xlim(), ax.get_ylim()
     most_rank = 2.0 + np.log2(360 / max(bounds[2] - bounds[0], 1e-9))
@@ -49,16 +49,6 @@ def draw_basemap(ax: Axes, domain: Domain) -> None:
     ax.set(xlim=limits[0], ylim=limits[1])
     style = {"fontsize": 6, "color": "#4a545e", "ha": "right", "va": "bottom", "zorder": 4}
     ax.text(0.995, 0.005, CREDIT, transform=ax.transAxes, path_effects=_halo(), **style)
-
-
-def _bounds(domain: Domain) -> Bounds:
-    """W,S,E,N in degrees of all that a map covers."""
-    x, y = (np.linspace(axis.low, axis.high, EDGE_STEPS) for axis in domain.axes[:2])
-    columns, rows = np.meshgrid(x, y)
-    longitude, latitude = to_degrees(columns.ravel(), rows.ravel(), domain.crs)
-    edges = longitude.min(), latitude.min(), longitude.max(), latitude.max()
-    west, south, east, north = (float(edge) for edge in edges)
-    return west, south, east, north
 
 
 def _placed(places: FloatArray, domain: Domain) -> FloatArray:

@@ -6,7 +6,7 @@ Only public values are drawn. Counts that do not stand clear of the noise are le
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any
 
@@ -14,25 +14,34 @@ from htf.base import figures
 from htf.errors import InputError, MissingExtraError
 from htf.frame.crs import CRS84
 from htf.frame.domain import KM_PER_DEGREE
-from htf.maps.comparison import CHANCE, STRONG
 from htf.maps.kinds import Drawn, check_layers, counted_differs_note
 from htf.maps.layer import Layer
 from htf.maps.paint import BLANK, GREY, UNSURE, Scale, draw_outlines, paint, scale_of
 from htf.maps.paint_basemap import draw_basemap
-from htf.maps.scale import short_number, signed_number
+from htf.maps.scale import CHANCE, STRONG, short_number, signed_number
 from htf.maps.steps import MOST_PANELS
-from htf.maps.views import Frame
+from htf.maps.window import Frame
 from htf.query.answer_texts import counts_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colorbar import Colorbar
     from matplotlib.figure import Figure
+    from matplotlib.ticker import Locator
 
     from htf.privacy.protection import Protection
     from htf.release.release import Release
 
-WARNING = "#c40018"
 NOT_PRIVATE = "NOT PRIVATE – seeded or scripted noise"
+WARNING: dict[str, Any] = {
+    "ha": "center",
+    "va": "center",
+    "color": "white",
+    "fontsize": 12,
+    "weight": "bold",
+    "zorder": 10,
+    "bbox": {"facecolor": "#c40018", "edgecolor": "none", "boxstyle": "square,pad=0.45"},
+}
 PIXELS = 700  # per side, at most
 ALONE_INCHES, PAIR_INCHES, PANELS_INCHES = 6.4, 5.2, 9.0  # one map; one of two; all panels
 NOTE_INCHES = 0.18  # the height of a line above or below the map
@@ -59,10 +68,8 @@ def figure_of(
         if ax is not None or boxes:
             raise InputError("panels need a figure of their own, and cannot show outlines")
         return _panels(layers, pixels)
-    if len(layers) == 2:
-        figure, panels = _side_by_side(layers, pixels)
-    elif first.second is not None:
-        figure, panels = _difference(first, pixels)
+    if len(layers) == 2 or first.second is not None:
+        figure, panels = _compare(layers, pixels)
     else:
         figure, panels = _alone(first, ax, pixels)
     for panel, layer in zip(panels, layers, strict=True):
@@ -89,7 +96,7 @@ def _alone(layer: Drawn, ax: Axes | None, pixels: int) -> tuple[Figure, list[Axe
     paint(target, layer, values, scale)
     _draw_bar([target], scale, [layer], is_below=layer.frame.is_wide)
     _frame_alone(target, layer)
-    words = "\n".join([*layer.notes, *_claims([layer])])
+    words = _words_below(layer.notes, [layer])
     if ax is None:
         target.figure.figure.supxlabel(words, fontsize=8, color=GREY)
     else:  # the rest of the figure is the caller's
@@ -108,37 +115,27 @@ def _size_alone(layer: Drawn) -> tuple[float, float]:
     return max(width + 1.9, 5.2), height + below + NOTE_INCHES * lines
 
 
-def _side_by_side(layers: Sequence[Drawn], pixels: int) -> tuple[Figure, list[Axes]]:
-    layers[0].check_beside(layers[1])
+def _compare(layers: Sequence[Drawn], pixels: int) -> tuple[Figure, list[Axes]]:
+    """Two layers side by side, or one that is subtracted from another."""
+    first, number = layers[0], len(layers)
+    if number > 1:
+        first.check_beside(layers[1])
+    width = PAIR_INCHES if number > 1 else 1.25 * PAIR_INCHES
     ratio = min(max(one.frame.ratio for one in layers), 2.0)
-    figure = new_figure((2 * PAIR_INCHES + 1.6, PAIR_INCHES * ratio + 1.1))
-    panels: list[Axes] = list(figure.subplots(1, 2))
-    values = [one.values(pixels) for one in layers]
-    scale = scale_of(layers, values)
-    for ax, layer, one in zip(panels, layers, values, strict=True):
-        paint(ax, layer, one, scale)
-        ax.set_title("\n".join(dict.fromkeys([layer.title, layer.heading])), fontsize=11)
-        _label(ax, layer.frame)
-    _draw_bar(panels, scale, layers, is_below=False)
-    words = [_summed(layers[0]), *layers[0].shared_notes, counted_differs_note(layers)]
-    _write_below(figure, words, layers)
+    figure = new_figure((number * width + 1.7, width * ratio + 1.4))
+    panels, scale = _paint_all(figure, (1, number), layers, pixels)
+    for ax, layer in zip(panels, layers, strict=True):
+        said = [layer.title, layer.heading] if number > 1 else [layer.name, _summed(layer)]
+        ax.set_title("\n".join(text for text in dict.fromkeys(said) if text), fontsize=11)
+        _label(ax, layer.frame, 8)
+        ax.locator_params(nbins=5)
+    sides = [side for one in layers for side in one.sides]
+    words = [_summed(first), *first.shared_notes]
+    if number == 1:
+        words = [f"{STRONG} {CHANCE.replace('square', first.shape)} {scale.beyond}"]
+    text = _words_below([*words, counted_differs_note(sides)], sides)
+    figure.supxlabel(text, fontsize=8, color=GREY)
     return figure, panels
-
-
-def _difference(layer: Drawn, pixels: int) -> tuple[Figure, list[Axes]]:
-    width = PAIR_INCHES * 1.25
-    figure = new_figure((width + 1.9, width * min(layer.frame.ratio, 2.0) + 1.7))
-    ax = figure.add_subplot()
-    values = layer.values(pixels)
-    scale = scale_of([layer], [values])
-    paint(ax, layer, values, scale)
-    _draw_bar([ax], scale, [layer], is_below=False)
-    ax.set_title("\n".join(text for text in (layer.name, _summed(layer)) if text), fontsize=12)
-    _label(ax, layer.frame)
-    chance = CHANCE.replace("square", layer.shape)
-    words = [f"{STRONG} {chance} {scale.beyond}", counted_differs_note(layer.sides)]
-    _write_below(figure, words, layer.sides)
-    return figure, [ax]
 
 
 def _panels(every: Sequence[Drawn], pixels: int) -> Figure:
@@ -147,25 +144,41 @@ def _panels(every: Sequence[Drawn], pixels: int) -> Figure:
     for layer in layers[1:]:
         if layer.step is None:
             layers[0].check_beside(layer)
-    values = [layer.values(max(pixels // 2, 1)) for layer in layers]
-    scale = scale_of(layers, values)
     ratio = layers[0].frame.ratio
     rows, columns = layout(len(layers), ratio)
     height = PANELS_INCHES / columns * (ratio + 0.12) * rows + 1.4
     figure = new_figure((PANELS_INCHES + 1.3, height))
-    panels: list[Axes] = list(figure.subplots(rows, columns, squeeze=False).ravel())
-    for ax, layer, one in zip(panels, layers, values, strict=False):
-        paint(ax, layer, one, scale, wider=1.6)
+    panels, _ = _paint_all(figure, (rows, columns), layers, max(pixels // 2, 1), wider=1.6)
+    for ax, layer in zip(panels, layers, strict=False):
         ax.set_title(_shortened(layer), fontsize=9, pad=3)
     _frame_panels(panels, layers)
-    _draw_bar(panels, scale, layers, is_below=False)
     shown = shown_for_all(layers)
     figure.suptitle(_title_of_panels(every, layers), fontsize=12)
     notes = dict.fromkeys(note for layer in layers for note in layer.shared_notes)
-    figure.supxlabel("\n".join([*notes, *_claims([shown])]), fontsize=8, color=GREY)
+    figure.supxlabel(_words_below([*notes], [shown]), fontsize=8, color=GREY)
     if not shown.release.private:
-        _warn_across(figure)
+        text = figure.text(0.45, 0.5, NOT_PRIVATE, **WARNING)
+        text.set_in_layout(False)
+        wide = figure.get_figwidth() * figure.dpi
+        text.set_fontsize(12 * 0.75 * wide / text.get_window_extent().width)
     return figure
+
+
+def _paint_all(
+    figure: Figure,
+    shape: tuple[int, int],
+    layers: Sequence[Drawn],
+    pixels: int,
+    wider: float = 1.0,
+) -> tuple[list[Axes], Scale]:
+    """Maps in rows and columns, in the colours of one scale, with its bar."""
+    values = [layer.values(pixels) for layer in layers]
+    scale = scale_of(layers, values)
+    panels: list[Axes] = list(figure.subplots(*shape, squeeze=False).ravel())
+    for ax, layer, one in zip(panels, layers, values, strict=False):
+        paint(ax, layer, one, scale, wider=wider)
+    _draw_bar(panels, scale, layers, is_below=False)
+    return panels, scale
 
 
 def _title_of_panels(every: Sequence[Drawn], layers: Sequence[Drawn]) -> str:
@@ -237,13 +250,19 @@ def _draw_bar(
 
 
 def _bar_of_difference(ax: Axes, scale: Scale, layer: Drawn) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter
+    from matplotlib.ticker import FixedLocator
 
     _, most = scale.limits
     bar = ax.figure.colorbar(scale.mappable, ax=ax, shrink=0.9, aspect=28, pad=0.03)
     bar.set_label(f"difference in {layer.quantity} per {layer.unit}")
-    bar.locator = FixedLocator([-most, -most / 10, 0, most / 10, most])
-    bar.formatter = FuncFormatter(signed_number)
+    _mark(bar, FixedLocator([-most, -most / 10, 0, most / 10, most]), signed_number)
+
+
+def _mark(bar: Colorbar, locator: Locator, write: Callable[[float, Any], str]) -> None:
+    """The numbers beside a colour bar."""
+    from matplotlib.ticker import FuncFormatter
+
+    bar.locator, bar.formatter = locator, FuncFormatter(write)
     bar.minorticks_off()
     bar.update_ticks()
 
@@ -252,7 +271,7 @@ def _bar_of_density(
     axes: Sequence[Axes], scale: Scale, layers: Sequence[Drawn], *, is_below: bool
 ) -> None:
     """One bar for all `axes`, beside or below them."""
-    from matplotlib.ticker import FuncFormatter, LogLocator
+    from matplotlib.ticker import LogLocator
 
     has_blank = layers[0].has_blank
     # As a share of the width of the axes that the bar is for.
@@ -272,15 +291,12 @@ def _bar_of_density(
     bar.set_label(f"{quantities} per {layers[0].unit}")
     lowest, most = scale.limits
     decades = math.log10(most / lowest)
-    nearest = lowest * 10 ** (
-        decades * 0.05 * has_blank
-    )  # a lower number would overlap those words
-    bar.locator = LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,))
-    bar.formatter = FuncFormatter(
-        lambda value, _: short_number(value) if is_below or value >= nearest else ""
+    nearest = lowest * 10 ** (0.05 * decades * has_blank)  # a lower number would overlap words
+    _mark(
+        bar,
+        LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)),
+        lambda value, _: short_number(value) if is_below or value >= nearest else "",
     )
-    bar.minorticks_off()
-    bar.update_ticks()
     if not has_blank:
         return
     x, y, words = (
@@ -306,8 +322,6 @@ def _explain_unsure(ax: Axes, is_below: bool) -> None:
 
 def _frame_alone(ax: Axes, layer: Drawn) -> None:
     """Title, axes and scale bar of a map."""
-    from matplotlib.ticker import MaxNLocator, ScalarFormatter
-
     summed = wrap(_summed(layer), LONGEST_LINE)
     ax.set_title(layer.heading, fontsize=13, pad=9 + 13 * len(summed))
     ax.annotate(
@@ -320,44 +334,35 @@ def _frame_alone(ax: Axes, layer: Drawn) -> None:
         fontsize=9,
         color=GREY,
     )
-    first, second = axis_labels(layer.frame)
-    ax.set_xlabel(first)
-    ax.set_ylabel(second)
+    _label(ax, layer.frame, 9)
     width, height = _size_in_inches(ax)
     for axis, room in ((ax.xaxis, width / 0.9), (ax.yaxis, height / 0.5)):
-        ticks = min(max(int(room), 2), 6)
-        axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10]))
-        plain = ScalarFormatter(useOffset=False)
-        plain.set_scientific(False)
-        axis.set_major_formatter(plain)
-    ax.tick_params(labelsize=9)
-    ax.tick_params(axis="x", rotation=90 if width < 1.5 else 0)
-    draw_scale_bar(ax, layer.frame)
+        locator: Any = axis.get_major_locator()
+        locator.set_params(nbins=min(max(int(room), 2), 6), steps=[1, 2, 5, 10])
+    ax.tick_params("x", rotation=90 if width < 1.5 else 0)
 
 
-def _label(ax: Axes, frame: Frame) -> None:
-    """The axes and the scale bar of one of two maps."""
+def _label(ax: Axes, frame: Frame, size: float) -> None:
+    """The names of the axes, their numbers in letters of that size, and a scale bar."""
     first, second = axis_labels(frame)
-    ax.set_xlabel(first)
-    ax.set_ylabel(second)
-    ax.tick_params(labelsize=8)
+    ax.set(xlabel=first, ylabel=second)
+    ax.tick_params(labelsize=size)
     ax.ticklabel_format(useOffset=False, style="plain")
-    ax.locator_params(nbins=5)
-    draw_scale_bar(ax, frame, fontsize=8)
+    draw_scale_bar(ax, frame, size)
 
 
 def _frame_panels(panels: Sequence[Axes], layers: Sequence[Drawn]) -> None:
     first = layers[0]
     for ax in panels:
-        ax.set_xticks([])
-        ax.set_yticks([])
+        ax.set(xticks=[], yticks=[])
         ax.set_facecolor(BLANK if first.kind == "grid" else "white")
     for ax in panels[len(layers) :]:
         ax.set_axis_off()
     draw_scale_bar(panels[0], first.frame, fontsize=7)
     if first.frame.domain.crs != CRS84:
-        panels[0].set_xlabel(first.frame.domain.names[0], fontsize=8)
-        panels[0].set_ylabel(first.frame.domain.names[1], fontsize=8)
+        x, y = first.frame.domain.names
+        panels[0].set_xlabel(x, fontsize=8)
+        panels[0].set_ylabel(y, fontsize=8)
 
 
 def axis_labels(frame: Frame) -> tuple[str, str]:
@@ -369,29 +374,23 @@ def axis_labels(frame: Frame) -> tuple[str, str]:
     return f"longitude {where}(°)", f"latitude {where}(°)"
 
 
-def draw_scale_bar(ax: Axes, frame: Frame, fontsize: float = 10) -> None:
+def draw_scale_bar(ax: Axes, frame: Frame, fontsize: float) -> None:
     if frame.domain.crs != CRS84:
         return
-    from matplotlib.offsetbox import AnchoredOffsetbox, AuxTransformBox, TextArea, VPacker
-    from matplotlib.patches import Rectangle
+    from matplotlib.font_manager import FontProperties
+    from mpl_toolkits.axes_grid1.anchored_artists import AnchoredSizeBar
 
     x = frame.domain.axes[0]
     km_per_unit = KM_PER_DEGREE * frame.narrowing
     length = round_length((x.high - x.low) * km_per_unit / 4)
     label = f"{length * 1000:g} m" if length < 1 else f"{length:g} km"
-    line = AuxTransformBox(ax.transData)
-    line.add_artist(Rectangle((0, 0), length / km_per_unit, 0, edgecolor="black", linewidth=2))
-    packed = VPacker(
-        pad=0,
-        sep=0.4 * fontsize,
-        align="center",
-        children=[line, TextArea(label, textprops={"fontsize": fontsize})],
-    )
-    anchored = AnchoredOffsetbox(
-        "lower left", child=packed, pad=0.05 * fontsize, borderpad=0.07 * fontsize
-    )
-    anchored.patch.set(facecolor="white", edgecolor="none", alpha=0.8)
-    ax.add_artist(anchored)
+    look = {"pad": 0.5, "borderpad": 0.7, "sep": 0.4 * fontsize}
+    font = FontProperties(size=fontsize)
+    size = length / km_per_unit
+    bar = AnchoredSizeBar(ax.transData, size, label, "lower left", fontproperties=font, **look)
+    bar.size_bar.get_children()[0].set_linewidth(2)
+    bar.patch.set(facecolor="white", edgecolor="none", alpha=0.8)
+    ax.add_artist(bar)
 
 
 def round_length(most: float) -> float:
@@ -406,20 +405,16 @@ def unit_of(protection: Protection) -> str:
     return protection.name.removeprefix("one ")
 
 
-def _claims(layers: Sequence[Drawn]) -> list[str]:
-    """What is counted and protected, and what else to know."""
+def _words_below(words: Sequence[str | None], layers: Sequence[Drawn]) -> str:
+    """Sentences, and of each layer what is counted and protected, and what else to know."""
+    lines = [fill(line, LONGEST_WIDE) for line in words if line]
     claims = [
-        "\n".join(
-            [
-                _claim(one.release, one.quantity),
-                *wrap(one.counted_note or "", LONGEST_NOTE),
-            ]
-        )
+        "\n".join([_claim(one.release, one.quantity), *wrap(one.counted_note or "", LONGEST_NOTE)])
         for one in layers
     ]
     if layers[0].frame.ratio != layers[0].frame.true_ratio:
         claims.append("The map is stretched: its sides are not to the same scale")
-    return list(dict.fromkeys(claims))
+    return "\n".join([*lines, *dict.fromkeys(claims)])
 
 
 def _claim(release: Release, quantity: str) -> str:
@@ -429,47 +424,18 @@ def _claim(release: Release, quantity: str) -> str:
     return f"{counts}: ε-DP per {unit_of(release.protection)}, ε = {release.epsilon}"
 
 
-def _write_below(figure: Figure, words: Sequence[str | None], layers: Sequence[Drawn]) -> None:
-    """Sentences, and the privacy claim of each release."""
-    lines = [fill(line, LONGEST_WIDE) for line in words if line]
-    figure.supxlabel("\n".join([*lines, *_claims(layers)]), fontsize=8, color=GREY)
-
-
 def _warn(ax: Axes) -> None:
-    width, height = _size_in_inches(ax, final=True)
+    ax.figure.figure.draw_without_rendering()  # settles the layout
+    width, height = _size_in_inches(ax)
     upright = height > 1.5 * width
-    text = ax.text(
-        0.5,
-        0.5,
-        NOT_PRIVATE,
-        transform=ax.transAxes,
-        ha="center",
-        va="center",
-        rotation=90 if upright else 0,
-        color="white",
-        fontsize=12,
-        weight="bold",
-        zorder=10,
-        bbox={"facecolor": WARNING, "edgecolor": "none", "boxstyle": "square,pad=0.45"},
-    )
+    turned = {"transform": ax.transAxes, "rotation": 90 if upright else 0}
+    text = ax.text(0.5, 0.5, NOT_PRIVATE, **WARNING | turned)
     extent = text.get_window_extent()
     length = max(extent.width, extent.height) / ax.figure.dpi
     text.set_fontsize(12 * 0.92 * (height if upright else width) / length)
 
 
-def _size_in_inches(ax: Axes, *, final: bool = False) -> tuple[float, float]:
-    if final:
-        ax.figure.figure.draw_without_rendering()  # settles the layout
+def _size_in_inches(ax: Axes) -> tuple[float, float]:
     ax.apply_aspect()
     extent = ax.get_window_extent()
     return extent.width / ax.figure.dpi, extent.height / ax.figure.dpi
-
-
-def _warn_across(figure: Figure) -> None:
-    """Write the warning across all panels."""
-    style = {"facecolor": WARNING, "edgecolor": "none", "boxstyle": "square,pad=0.45"}
-    words: dict[str, Any] = {"ha": "center", "va": "center", "color": "white", "weight": "bold"}
-    text = figure.text(0.45, 0.5, NOT_PRIVATE, fontsize=12, zorder=10, bbox=style, **words)
-    text.set_in_layout(False)
-    width = figure.get_figwidth() * figure.dpi
-    text.set_fontsize(12 * 0.75 * width / text.get_window_extent().width)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from htf.estimation.level import OUTSIDE
 from htf.frame.domain import FloatArray
 
 MOST_DECADES = 4.0  # between both ends of a scale of densities
@@ -15,6 +16,8 @@ SHARE = 98  # per cent of the differences that are more than noise lie within th
 CONTRAST = 100.0  # between its end and where its colours begin
 STEPS = (1.0, 2.0, 5.0, 10.0)
 SAME = 1e-9
+STRONG = "Strong colours mark differences that are more than noise."
+CHANCE = f"The chance that any square is marked without reason is at most {OUTSIDE * 100:g} %."
 
 
 def density_limits(

@@ -9,25 +9,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from htf.errors import InputError
 from htf.frame.areas import square_kilometres
-from htf.frame.crs import CRS84, transformer
-from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.frame.crs import CRS84
+from htf.frame.domain import FloatArray, IntArray
+from htf.maps.browser.mercator import Bounds, from_square, transformed
 from htf.maps.browser.rectangles import in_map_coordinates
-from htf.query.boxes import to_snapped_cells
+from htf.maps.window import Window, rows_between
 from htf.query.columns import OF_LEAVES, place
 from htf.query.unsure import are_unsure
 from htf.query.where import Where, full_ranges
-
-if TYPE_CHECKING:
-    from htf.release.release import Release
-
-Bounds = tuple[float, float, float, float]
+from htf.release.release import Release
 
 DEEPEST = 24
 MOST_LEAVES = 2048
@@ -51,132 +48,92 @@ class Contents:
         return len(self.boxes)
 
 
-def tile_bounds(z: int, x: int, y: int) -> Bounds:
-    """W,S,E,N in degrees of a tile of the usual web map, y counted from the north."""
+def tile_bounds(z: int, x: int, y: int, margin: float = 0.0) -> Bounds:
+    """W,S,E,N in degrees of a tile of the usual web map, y counted from the north, with a margin in sides of the tile as far
+    as the world goes."""
     if not (0 <= z <= DEEPEST and 0 <= x < 2**z and 0 <= y < 2**z):
         raise InputError(f"there is no tile {z}/{x}/{y}: zoom goes to {DEEPEST}")
-
-    def latitude(row: int) -> float:
-        return math.degrees(math.atan(math.sinh(math.pi * (1 - 2 * row / 2**z))))
-
-    return x / 2**z * 360 - 180, latitude(y + 1), (x + 1) / 2**z * 360 - 180, latitude(y)
+    low, high = np.array([x, y]) - margin, np.array([x, y]) + 1 + margin
+    ends = np.clip(np.column_stack([low, high]) / 2**z, 0, 1)
+    (west, east), (north, south) = (one.tolist() for one in from_square(*ends))
+    return west, south, east, north
 
 
 def tile_contents(release: Release, bounds: Bounds, where: Where) -> Contents | None:
     """What reaches into the bounds, in degrees; None if the map does not. `where` is for further axes only."""
-    domain = release.domain
-    ranges = full_ranges(domain, where)
-    if set(where) & set(domain.names[:2]):
+    if set(where) & set(release.domain.names[:2]):
         raise InputError(
             "a tile already names the place on the map: where is for further axes only"
         )
-    edges = _edges_on_map(domain, bounds)
-    if edges is None:
+    window = _window_on_map(release, bounds, where)
+    if window is None:
         return None
-    touched = _touched(release, edges)
-    if touched is not None:
-        return _leaves(release, touched)
-    return _grid(release, _frame(domain, edges), _spans(domain, edges), ranges)
+    touched, derived = _touched(release, window), release.derived
+    if touched is None:
+        lows, highs = _squares(window)
+    else:
+        lows, highs = release.low[touched], release.high[touched]
+    answers = derived.answer_cells(lows, highs)
+    columns = {name: answers[:, place(name)] for name in OF_LEAVES}
+    if touched is None:
+        unsure = are_unsure(derived.answer_cells, lows, highs, answers, release.domain.shape)
+    else:
+        unsure = derived.unsure_leaves[touched]
+    low, high = (ends[:, :2].astype(np.int64) for ends in (lows, highs))
+    return Contents(
+        boxes=in_map_coordinates(release.domain, low, high),
+        sizes=(high - low) * [axis.cell_width for axis in release.domain.axes[:2]],
+        columns=columns,
+        area=square_kilometres(release.domain, low, high),
+        is_clear=columns["low"] > 0,
+        is_unsure=unsure,
+        are_leaves=touched is not None,
+    )
 
 
 def shows_all(release: Release, place: tuple[int, int, int]) -> bool:
     """Whether tiles below this one would show no more: it has all leaves or all cells, at their true places."""
-    edges = _edges_on_map(release.domain, tile_bounds(*place))
-    if edges is None:
+    window = _window_on_map(release, tile_bounds(*place), {})
+    if window is None:
         return True
-    spans = _spans(release.domain, edges)
+    spans = _spans(window)
     has_cells = bool(np.all(spans <= GRID - 1))
-    return has_cells or (bool(np.all(spans <= FINE)) and _touched(release, edges) is not None)
+    return has_cells or (bool(np.all(spans <= FINE)) and _touched(release, window) is not None)
 
 
-def in_degrees(bounds: Bounds, crs: str) -> Bounds:
-    """W,S,E,N of a map in longitude and latitude."""
-    if crs == CRS84:
-        return bounds
-    west, south, east, north = transformer(crs, CRS84).transform_bounds(*bounds, densify_pts=21)
-    return west, south, east, north
-
-
-def _frame(domain: Domain, edges: FloatArray) -> IntArray:
-    """The first cell along both axes that a tile touches, and the one after the last."""
-    cells = np.column_stack(
-        [to_snapped_cells(axis, ends) for axis, ends in zip(domain.axes[:2], edges.T, strict=True)]
-    )
-    return np.array([np.floor(cells[0]), np.ceil(cells[1])], dtype=np.int64)
-
-
-def _spans(domain: Domain, edges: FloatArray) -> FloatArray:
+def _spans(window: Window) -> FloatArray:
     """How many cells a tile is wide and high, also where it reaches beyond the map."""
-    return np.asarray((edges[1] - edges[0]) * [axis.cells_per_unit for axis in domain.axes[:2]])
+    cells = [axis.cells_per_unit for axis in window.domain.axes[:2]]
+    return np.asarray(np.ptp(window.ranges[:2], axis=1) * cells)
 
 
-def _touched(release: Release, edges: FloatArray) -> IntArray | None:
+def _touched(release: Release, window: Window) -> IntArray | None:
     """The leaves that reach into a tile; None if there are too many, or further axes."""
     if release.domain.dimensions != 2:
         return None
-    low, high, frame = release.low, release.high, _frame(release.domain, edges)
+    low, high, frame = release.low, release.high, window.cells
     # One axis after the other: four times as fast as both at once.
-    touched = np.flatnonzero((low[:, 0] < frame[1, 0]) & (high[:, 0] > frame[0, 0]))
-    touched = touched[(low[touched, 1] < frame[1, 1]) & (high[touched, 1] > frame[0, 1])]
+    touched = np.flatnonzero((low[:, 0] < frame[0, 1]) & (high[:, 0] > frame[0, 0]))
+    touched = touched[(low[touched, 1] < frame[1, 1]) & (high[touched, 1] > frame[1, 0])]
     return touched if len(touched) <= MOST_LEAVES else None
 
 
-def _edges_on_map(domain: Domain, bounds: Bounds) -> FloatArray | None:
-    """The low and high edges of a tile in the coordinates of the map; None if it does not touch it."""
-    sides: Any = bounds
-    if domain.crs != CRS84:
-        sides = transformer(CRS84, str(domain.crs)).transform_bounds(*bounds, densify_pts=21)
-    edges = np.array(sides, dtype=np.float64).reshape(2, 2)
-    on_map = np.array([(axis.low, axis.high) for axis in domain.axes[:2]]).T
-    touches = np.all(np.isfinite(edges)) and np.all((edges[0] < on_map[1]) & (edges[1] > on_map[0]))
-    return edges if touches else None
+def _window_on_map(release: Release, bounds: Bounds, where: Where) -> Window | None:
+    """What a tile shows, in the coordinates of the map; None if the map does not reach into it."""
+    domain, ranges = release.domain, full_ranges(release.domain, where)
+    sides = bounds if domain.crs == CRS84 else transformed(bounds, CRS84, str(domain.crs))
+    edges, on_map = np.array(sides).reshape(2, 2).T, ranges[:2].copy()
+    ranges[:2] = edges
+    touches = (edges[:, 0] < on_map[:, 1]) & (edges[:, 1] > on_map[:, 0])
+    is_there = np.isfinite(edges).all() and touches.all()
+    return Window(domain, (0, 1), ranges) if is_there else None
 
 
-def _leaves(release: Release, touched: IntArray) -> Contents:
-    low, high = release.low[touched], release.high[touched]
-    answers = release.count(in_map_coordinates(release.domain, low, high))
-    columns = answers.to_columns(of_leaves=True)
-    unsure = release.derived.unsure_leaves[touched]
-    return _contents(release, low, high, columns, unsure, are_leaves=True)
-
-
-def _grid(release: Release, frame: IntArray, spans: FloatArray, ranges: FloatArray) -> Contents:
-    """Squares of a power of two cells a side, by the span of the tile, wherever the map ends."""
-    domain = release.domain
-    edges = []
-    for axis in (0, 1):
-        first, end = frame[:, axis].tolist()
-        step = 1
-        while spans[axis] / step > GRID - 1:  # those at both ends may be cut
-            step *= 2
+def _squares(window: Window) -> Any:
+    """Squares of a power of two cells a side, by the span of the tile, wherever the map ends: their low and high edges."""
+    cells, edges = window.cells, []
+    for axis, (first, end), span in zip(window.domain.axes, cells, _spans(window), strict=False):
+        step = 2 ** math.ceil(math.log2(max(span / (GRID - 1), 1)))  # those at both ends may be cut
         starts = np.arange(first // step * step, end, step)
-        edges.append((starts, np.minimum(starts + step, domain.axes[axis].cells)))
-    low = np.stack(np.meshgrid(edges[0][0], edges[1][0], indexing="ij"), -1).reshape(-1, 2)
-    high = np.stack(np.meshgrid(edges[0][1], edges[1][1], indexing="ij"), -1).reshape(-1, 2)
-    further = [
-        to_snapped_cells(axis, pair) for axis, pair in zip(domain.axes[2:], ranges[2:], strict=True)
-    ]
-    lows, highs = (
-        np.column_stack([side, *(np.full(len(side), pair[end]) for pair in further)])
-        for end, side in enumerate((low, high))
-    )
-    answers = release.derived.answer_cells(lows, highs)
-    columns = {name: answers[:, place(name)] for name in OF_LEAVES}
-    unsure = are_unsure(release.derived.answer_cells, lows, highs, answers, domain.shape)
-    return _contents(release, low, high, columns, unsure, are_leaves=False)
-
-
-def _contents(
-    release: Release,
-    low: IntArray,
-    high: IntArray,
-    columns: dict[str, FloatArray],
-    unsure: NDArray[np.bool_],
-    *,
-    are_leaves: bool,
-) -> Contents:
-    domain = release.domain
-    boxes = in_map_coordinates(domain, low, high)
-    sizes = (high - low) * [axis.cell_width for axis in domain.axes[:2]]
-    area = square_kilometres(domain, low, high)
-    return Contents(boxes, sizes, columns, area, columns["low"] > 0, unsure, are_leaves)
+        edges.append(np.append(starts, min(starts[-1] + step, axis.cells)))
+    return np.hsplit(rows_between(cells, (0, 1), edges), 2)

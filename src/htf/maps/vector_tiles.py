@@ -12,19 +12,20 @@ shapes are cut off beyond the tile. Fields have the order that compresses best.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from htf.frame.crs import CRS84, transformer
-from htf.maps.tiles import Bounds, Contents, tile_contents
+from htf.frame.domain import FloatArray, IntArray
+from htf.maps.browser.mercator import to_square
+from htf.maps.tiles import Contents, tile_bounds, tile_contents
+from htf.query.where import Where
+from htf.release.release import Release
 
-if TYPE_CHECKING:
-    from htf.frame.domain import FloatArray, IntArray
-    from htf.query.where import Where
-    from htf.release.release import Release
-
+Place = tuple[int, int, int]  # zoom, column and row
+Rings = tuple[IntArray, IntArray, IntArray]
 LAYER = "counts"
 EXTENT = 4096  # units along the side of a tile
 BUFFER = 16  # units beyond it, so that no edge shows where tiles meet
@@ -39,20 +40,21 @@ MOVE_TO, LINE_TO, CLOSE = 9, 2, 15  # commands: one move; a line, to which the n
 LAYERS = 0x1A  # of a tile
 NAME, FEATURE, KEY, VALUE, EXTENT_FIELD, VERSION = 0x0A, 0x12, 0x1A, 0x22, 0x28, 0x78  # of a layer
 TAGS, TYPE, GEOMETRY = 0x12, 0x18, 0x22  # of a feature
-FLOAT, DOUBLE, BOOL = 0x15, 0x19, 0x38  # of a value
+FORMS = {"?": (0x38, "u1"), "f": (0x15, "<f4"), "d": (0x19, "<f8")}  # of a value: field and form
 
 
-def vector_tile(
-    release: Release, place: tuple[int, int, int], where: Where, *, intervals: bool = True
-) -> bytes:
+def vector_tile(release: Release, place: Place, where: Where, *, intervals: bool = True) -> bytes:
     """The tile z/x/y of a release, without bytes if nothing of the map lies in it.
 
     Without `intervals`, squares have only their count. Leaves always have theirs.
     """
-    contents = tile_contents(release, _with_buffer(place), where)
+    contents = tile_contents(release, tile_bounds(*place, BUFFER / EXTENT), where)
     if contents is None:
         return b""
-    corners, starts, kept = _rings(contents.boxes, str(release.domain.crs), place)
+    crs = str(release.domain.crs)
+    is_upright = crs == CRS84
+    rings = _upright(contents.boxes, place) if is_upright else _bent(contents.boxes, crs, place)
+    corners, starts, kept = rings
     if not len(kept):
         return b""
     columns = _columns(contents, intervals=intervals or contents.are_leaves)
@@ -60,16 +62,6 @@ def vector_tile(
         columns["not_private"] = np.ones(len(contents), dtype=np.bool_)
     chosen = {name: column[kept] for name, column in columns.items()}
     return encode_layer(LAYER, corners, starts, chosen)
-
-
-def _with_buffer(place: tuple[int, int, int]) -> Bounds:
-    """Degrees of the tile and of its buffer, which ends at the edge of the world."""
-    z, x, y = place
-    more = BUFFER / EXTENT
-    west, east = np.clip([x - more, x + 1 + more], 0, 2**z).tolist()
-    rows = np.clip([y + 1 + more, y - more], 0, 2**z)
-    south, north = np.degrees(np.arctan(np.sinh(np.pi * (1 - 2 * rows / 2**z)))).tolist()
-    return west / 2**z * 360 - 180, south, east / 2**z * 360 - 180, north
 
 
 def _columns(contents: Contents, *, intervals: bool) -> dict[str, NDArray[Any]]:
@@ -106,17 +98,8 @@ def _to_digits(values: FloatArray) -> NDArray[np.float32]:
     return np.asarray(rounded, dtype=np.float32)
 
 
-def _rings(
-    boxes: FloatArray, crs: str, place: tuple[int, int, int]
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Corners in units of the tile, clockwise as one sees them; where each ring starts; and which boxes
-    are left."""
-    if crs == CRS84:
-        return _upright(boxes, place)
-    return _bent(boxes, crs, place)
-
-
-def _upright(boxes: FloatArray, place: tuple[int, int, int]) -> tuple[IntArray, IntArray, IntArray]:
+def _upright(boxes: FloatArray, place: Place) -> Rings:
+    """Corners in units of the tile, clockwise as one sees them; where each ring starts; and which boxes are left."""
     west, north = _units(boxes[:, 0], boxes[:, 3], place)
     east, south = _units(boxes[:, 2], boxes[:, 1], place)
     ends = np.clip(np.round([west, north, east, south]), -BUFFER, EXTENT + BUFFER).astype(np.int64)
@@ -130,9 +113,7 @@ def _upright(boxes: FloatArray, place: tuple[int, int, int]) -> tuple[IntArray, 
     return corners.reshape(-1, 2), np.arange(len(kept) + 1) * 4, kept
 
 
-def _bent(
-    boxes: FloatArray, crs: str, place: tuple[int, int, int]
-) -> tuple[IntArray, IntArray, IntArray]:
+def _bent(boxes: FloatArray, crs: str, place: Place) -> Rings:
     """The same for rectangles of another reference system, whose edges are bent."""
     from htf.query.shapes import need_shapely
 
@@ -147,40 +128,23 @@ def _bent(
 
     window = shapely.box(-BUFFER, -BUFFER, EXTENT + BUFFER, EXTENT + BUFFER)
     shapes = shapely.intersection(shapely.transform(shapes, to_units), window)
-    shapes = shapely.simplify(shapes, TOLERANCE)
+    shapes = shapely.set_precision(shapely.simplify(shapes, TOLERANCE), 1)
     kept = np.flatnonzero((shapely.get_type_id(shapes) == POLYGON) & (shapely.area(shapes) > 0))
     # With y downwards, what shapely calls counter-clockwise is clockwise for the eye.
     outlines = shapely.get_exterior_ring(shapely.orient_polygons(shapes[kept]))
     points, owner = shapely.get_coordinates(outlines, return_index=True)
-    points = np.round(points).astype(np.int64)
-    # The last corner repeats the first; others may be the same once they are rounded.
-    is_new = np.append(np.any(points[1:] != points[:-1], axis=1) & (owner[1:] == owner[:-1]), False)
-    points, owner = points[is_new], owner[is_new]
-    ends = np.searchsorted(owner, np.arange(len(kept) + 1))
-    whole = _with_area(points, ends)
-    stays = np.repeat(whole, np.diff(ends))
-    return points[stays], np.append(0, np.cumsum(np.diff(ends)[whole])), kept[whole]
-
-
-def _with_area(points: IntArray, starts: IntArray) -> NDArray[np.bool_]:
-    """Which rings still have an area after rounding."""
-    following = np.arange(1, len(points) + 1)
-    filled = np.diff(starts) > 0
-    following[starts[1:][filled] - 1] = starts[:-1][filled]
-    (x, y), (next_x, next_y) = points.T, points[following].T
-    sums = np.append(0, np.cumsum(x * next_y - next_x * y))
-    return np.asarray(sums[starts[1:]] - sums[starts[:-1]] > 0)
+    is_first = np.diff(owner, prepend=-1) > 0  # which the last corner repeats
+    corners = np.round(points[~is_first]).astype(np.int64)
+    return corners, np.append(0, np.cumsum(np.bincount(owner[~is_first]))), kept
 
 
 def _units(
-    longitude: FloatArray, latitude: FloatArray, place: tuple[int, int, int]
+    longitude: FloatArray, latitude: FloatArray, place: Place
 ) -> tuple[FloatArray, FloatArray]:
     """Positions in units of a tile; y grows southwards."""
-    z, x, y = place
-    across = (longitude / 360 + 0.5) * 2**z - x
-    with np.errstate(divide="ignore"):
-        down = 0.5 - np.arctanh(np.sin(np.radians(latitude))) / (2 * np.pi)
-    return across * EXTENT, (np.clip(down, -1, 2) * 2**z - y) * EXTENT
+    z, column, row = place
+    x, y = to_square(longitude, latitude)
+    return (x * 2**z - column) * EXTENT, (y * 2**z - row) * EXTENT
 
 
 def encode_layer(
@@ -225,12 +189,9 @@ def _value_table(columns: Sequence[NDArray[Any]]) -> tuple[IntArray, list[bytes]
 
 def _values(found: NDArray[Any]) -> bytes:
     """Messages that hold one number each: two bytes that announce the message, one that says its kind."""
-    kind, form = {"b": (BOOL, "u1"), "f": (FLOAT, "<f4"), "d": (DOUBLE, "<f8")}[
-        "b" if found.dtype == np.bool_ else found.dtype.char
-    ]
-    made = np.empty(
-        len(found), dtype=[("field", "u1"), ("size", "u1"), ("kind", "u1"), ("value", form)]
-    )
+    kind, form = FORMS[found.dtype.char]
+    fields = [("field", "u1"), ("size", "u1"), ("kind", "u1"), ("value", form)]
+    made = np.empty(len(found), dtype=fields)
     made["field"], made["size"], made["kind"] = VALUE, np.dtype(form).itemsize + 1, kind
     made["value"] = found
     return made.tobytes()

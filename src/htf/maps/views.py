@@ -10,62 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.errors import InputError
 from htf.estimation.noise_law import noise_variances
-from htf.frame.crs import CRS84
-from htf.frame.domain import Axis, Domain, FloatArray, IntArray, read_pair
-from htf.query.boxes import to_snapped_cells
+from htf.frame.domain import Domain, FloatArray, IntArray, read_pair
+from htf.maps.window import PLACES, Window, edges_of, rows_between
 from htf.query.columns import place as column_place
-from htf.query.where import Where, axis_number, full_ranges, read_where, told_range
+from htf.query.where import Where, read_where, told_range
 from htf.release.release import Release, check_release
 
 MOST_PIXELS = 1024  # per side, by default
-THINNEST = 0.11  # width over length: a thinner map would look like a line
-# Pairs of axes that together are a place, in the coordinate reference system of the map.
-PLACES = (("x", "y"), ("dest_x", "dest_y"))
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """The part of a plane that a map shows, along two axes."""
-
-    domain: Domain
-    is_place: bool = True  # both axes are lengths on the same map
-
-    @property
-    def narrowing(self) -> float:
-        """The length of a degree of longitude relative to one of latitude, in the middle of the map."""
-        y = self.domain.axes[1]
-        return math.cos(math.radians((y.low + y.high) / 2)) if self.domain.crs == CRS84 else 1.0
-
-    @property
-    def true_ratio(self) -> float:
-        """Height to width on the ground, or in map units if the ground is not known; 1 if it is no place."""
-        if not self.is_place:
-            return 1.0
-        x, y = self.domain.axes
-        return (y.high - y.low) / ((x.high - x.low) * self.narrowing)
-
-    @property
-    def ratio(self) -> float:
-        """The one that is drawn."""
-        return min(max(self.true_ratio, THINNEST), 1 / THINNEST)
-
-    @property
-    def aspect(self) -> float:
-        """The same in units of both axes, as matplotlib has it."""
-        x, y = self.domain.axes
-        return self.ratio * (x.high - x.low) / (y.high - y.low)
-
-    @property
-    def is_wide(self) -> bool:
-        return self.ratio < 0.55
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,20 +73,18 @@ class View(ReadOnlyArrays):
     is_unsure: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
-        make_read_only(self.counts, self.noise, self.is_clear)
-        if self.is_unsure is not None:
-            make_read_only(self.is_unsure)
+        make_read_only(self.counts, self.noise, self.is_clear, self.is_unsure)
 
     @property
     def edges(self) -> tuple[FloatArray, FloatArray]:
         """The edges of the pixels in map coordinates: one more than there are pixels, for each axis."""
-        first, second = (axis.from_cells(np.arange(axis.cells + 1)) for axis in self.domain.axes)
+        first, second = edges_of(self.domain)
         return first, second
 
 
 def view(
     release: Release,
-    axes: tuple[str, str] = ("x", "y"),
+    axes: tuple[str, str] = PLACES[0],
     where: Where | None = None,
     cells: int | tuple[int, int] | None = None,
 ) -> View:
@@ -138,118 +95,59 @@ def view(
     are not there, and ranges off the map.
     """
     domain = check_release(release).domain
-    drawn = drawn_axes(domain, axes)
-    first, end = ranges_in_cells(domain, drawn, where)
+    window = Window.of(domain, axes, where).whole
+    drawn = list(window.drawn)
+    ranges = window.cells
     parts = release.derived.parts
-    touched = np.flatnonzero(np.all((parts.low < end) & (parts.high > first), axis=1))
-    low, high = parts.low[touched], parts.high[touched]
-    share = np.ones(len(touched))
-    for number in set(range(domain.dimensions)) - set(drawn):
-        inside = np.minimum(high[:, number], end[number]) - np.maximum(
-            low[:, number], first[number]
-        )
-        share *= inside / (high - low)[:, number]
-    frame = np.array([first[list(drawn)], end[list(drawn)]], dtype=np.int64)
-    shape = _display_shape(frame[1] - frame[0], cells)
-    low, high = low[:, drawn], high[:, drawn]
-    masses = share * parts.estimates[touched]
-    counts = rasterise(low, high, masses, frame, shape)
+    touched, share = _share_inside(parts.low, parts.high, window)
+    leaf = parts.leaf[touched]
+    low, high = parts.low[touched][:, drawn], parts.high[touched][:, drawn]
+    frame = ranges[drawn].T.astype(np.int64)
+    columns, rows = (frame[1] - frame[0]).tolist()
+    shape = _display_shape((columns, rows), cells)
+    spread = partial(rasterise, low, high, frame=frame, shape=shape)
+
+    def mostly(marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which pixels lie in marked leaves by more than half."""
+        held = spread(np.prod(high - low, axis=1) * marked[leaf].astype(np.float64))
+        return np.asarray(held > 0.5 * columns * rows / math.prod(shape))
+
+    is_plain, is_clear, unsure = domain.dimensions == 2, np.zeros(shape, dtype=np.bool_), None
+    if is_plain:
+        is_clear = mostly(release.derived.clear_leaves)
+    if not is_plain or shape != (columns, rows):
+        # On a plain map a pixel may be much smaller than a leaf. Nobody knows where in the leaf the records are, so the
+        # interval of the pixel says nothing; that of the leaf, which is drawn there, counts.
+        sides = zip(*frame.tolist(), shape, strict=True)
+        edges = [np.linspace(start, end, number + 1) for start, end, number in sides]
+        lows, highs = np.hsplit(rows_between(ranges, window.drawn, edges), 2)
+        own = release.derived.answer_cells(lows, highs)[:, column_place("low")] > 0
+        is_clear |= own.reshape(shape)
+    if is_plain:
+        unsure = mostly(release.derived.unsure_leaves) & ~is_clear
     variances = np.square(share) * noise_variances(parts.scales[touched])
-    noise = np.sqrt(np.maximum(rasterise(low, high, variances, frame, shape, power=2), 0))
-    clear = low, high, release.derived.clear_leaves[parts.leaf[touched]]
-    is_clear = _clear_pixels(release, drawn, (first, end), frame, shape, clear)
-    unsure = None
-    if domain.dimensions == 2:
-        leaves = low, high, release.derived.unsure_leaves[parts.leaf[touched]]
-        unsure = _mostly(*leaves, frame, shape) & ~is_clear
-    columns, rows = (int(number) for number in frame[1] - frame[0])
     return View(
-        domain=_display_domain(domain, drawn, frame, shape),
+        domain=window.grid(shape),
         cells=(columns, rows),
-        is_place=is_place(domain, drawn),
-        counts=counts,
-        noise=noise,
+        is_place=window.is_place,
+        counts=spread(share * parts.estimates[touched]),
+        noise=np.sqrt(np.maximum(spread(variances, power=2), 0)),
         is_clear=is_clear,
-        summed=describe_summed(domain, drawn, where, silent=drawn),
+        summed=describe_summed(domain, window.drawn, where, silent=window.drawn),
         is_unsure=unsure,
     )
 
 
-def frame_of(domain: Domain, axes: tuple[str, str], where: Where | None) -> Frame:
-    """What a view shows, without its counts."""
-    drawn = drawn_axes(domain, axes)
-    first, end = ranges_in_cells(domain, drawn, where)
-    frame = np.array([first[list(drawn)], end[list(drawn)]], dtype=np.int64)
-    return Frame(_display_domain(domain, drawn, frame, (1, 1)), is_place(domain, drawn))
-
-
-def _clear_pixels(
-    release: Release,
-    drawn: tuple[int, int],
-    ranges: tuple[FloatArray, FloatArray],
-    frame: IntArray,
-    shape: tuple[int, int],
-    parts: tuple[IntArray, IntArray, NDArray[np.bool_]],
-) -> NDArray[np.bool_]:
-    """Which pixels are more than noise. `parts` are the edges of the parts of leaves along the axes drawn, and whether
-    their leaf is.
-
-    On a plain map a pixel may be much smaller than a leaf. Nobody knows where in the leaf the records are, so the interval
-    of the pixel says nothing; that of the leaf, which is drawn there, counts.
-    """
-    starts, stops = frame.astype(np.float64)
-    edges = [np.linspace(starts[at], stops[at], shape[at] + 1) for at in (0, 1)]
-    found = np.zeros(shape, dtype=bool)
-    if release.domain.dimensions == 2:
-        found = _mostly(*parts, frame, shape)
-        if shape == tuple(frame[1] - frame[0]):
-            return found
-    start, stop = (np.tile(side, (shape[0] * shape[1], 1)) for side in ranges)
-    for place, number in enumerate(drawn):
-        for side, ends in ((start, edges[place][:-1]), (stop, edges[place][1:])):
-            along = ends[:, None] if place == 0 else ends[None, :]
-            side[:, number] = np.broadcast_to(along, shape).ravel()
-    own = release.derived.answer_cells(start, stop)[:, column_place("low")] > 0
-    return np.asarray(found | own.reshape(shape))
-
-
-def _mostly(
-    low: IntArray,
-    high: IntArray,
-    marked: NDArray[np.bool_],
-    frame: IntArray,
-    shape: tuple[int, int],
-) -> NDArray[np.bool_]:
-    """Which pixels lie in marked rectangles by more than half."""
-    cells = np.prod(high - low, axis=1) * marked
-    pixel = float(np.prod((frame[1] - frame[0]) / shape))
-    return np.asarray(rasterise(low, high, cells.astype(np.float64), frame, shape) > 0.5 * pixel)
-
-
-def drawn_axes(domain: Domain, names: tuple[str, str]) -> tuple[int, int]:
-    """The numbers of the two axes that are drawn. `x` and `y` stand for the first two axes of a map
-    that has other names for them."""
-    if domain.dimensions < 2:
-        raise InputError(f"a map needs two axes, but this release has only {domain.names[0]!r}")
-    names = read_axes(names)
-    if tuple(names) == PLACES[0] and not set(names) & set(domain.names):
-        if not domain.has_map:
-            raise InputError(
-                f"a map needs axes x and y, but this release has {', '.join(domain.names)}: name two of them"
-            )
-        return 0, 1
-    if names[0] == names[1]:
-        raise InputError(f"a map is drawn along two different axes, got {', '.join(names)}")
-    return axis_number(domain, names[0]), axis_number(domain, names[1])
-
-
-def read_axes(names: object) -> tuple[str, str]:
-    """The names of the axes that are drawn."""
-    given = arguments.items(names, "axes", "the names of two axes, such as ('x', 'y')")
-    texts = [arguments.text(name, "the name of an axis") for name in given]
-    if len(texts) != 2:
-        raise InputError(f"a map is drawn along two different axes, got {', '.join(texts)}")
-    return texts[0], texts[1]
+def _share_inside(low: IntArray, high: IntArray, window: Window) -> tuple[IntArray, FloatArray]:
+    """The boxes in cells that reach into a window, and which share of each lies in it along the axes that are not drawn."""
+    first, end = window.cells.T
+    touched = np.flatnonzero(np.all((low < end) & (high > first), axis=1))
+    low, high, share = low[touched], high[touched], np.ones(len(touched))
+    for number in set(range(len(first))) - set(window.drawn):
+        start, stop = low[:, number], high[:, number]
+        inside = np.minimum(stop, end[number]) - np.maximum(start, first[number])
+        share *= inside / (stop - start)
+    return touched, share
 
 
 def describe_summed(
@@ -265,53 +163,26 @@ def describe_summed(
     return "; ".join([*cut, *([f"all of {', '.join(whole)}"] if whole else [])])
 
 
-def ranges_in_cells(
-    domain: Domain, drawn: tuple[int, int], where: Where | None
-) -> tuple[FloatArray, FloatArray]:
-    """The ends of each axis in cells, rounded to whole cells along the axes that are drawn."""
-    ranges = full_ranges(domain, where)
-    cells = [to_snapped_cells(axis, ends) for axis, ends in zip(domain.axes, ranges, strict=True)]
-    first, end = np.array(cells).T
-    for number in drawn:
-        first[number], end[number] = np.floor(first[number]), np.ceil(end[number])
-    return first, end
-
-
-def outlines(release: Release, axes: tuple[str, str], where: Where | None) -> FloatArray:
-    """The leaves within `where` as rows W,S,E,N along two axes; those that differ only along a
-    summed-out axis share one outline."""
-    domain = release.domain
-    drawn = drawn_axes(domain, axes)
-    first, end = ranges_in_cells(domain, drawn, where)
+def outlines(release: Release, window: Window) -> FloatArray:
+    """The leaves within a window as rows W,S,E,N; those that differ only along a summed-out axis share one outline."""
+    first, end = window.cells.T
     touched = np.all((release.low < end) & (release.high > first), axis=1)
-    low, high = release.low[touched][:, drawn], release.high[touched][:, drawn]
-    west, south, east, north = np.unique(np.hstack([low, high]), axis=0).T
-    x, y = (domain.axes[number] for number in drawn)
-    edges = x.from_cells(west), y.from_cells(south), x.from_cells(east), y.from_cells(north)
-    return np.column_stack(edges)
+    low, high = (ends[touched][:, window.drawn] for ends in (release.low, release.high))
+    rows = np.unique(np.hstack([low, high]), axis=0)
+    axes = [release.domain.axes[number] for number in window.drawn]
+    return np.column_stack(
+        [axis.from_cells(ends) for axis, ends in zip(axes * 2, rows.T, strict=True)]
+    )
 
 
-def _display_shape(available: IntArray, cells: int | tuple[int, int] | None) -> tuple[int, int]:
+def _display_shape(
+    available: tuple[int, int], cells: int | tuple[int, int] | None
+) -> tuple[int, int]:
     wanted = MOST_PIXELS if cells is None else cells
     columns, rows = read_pair(wanted, "the number of pixels")
     if min(columns, rows) < 1:
         raise InputError(f"a map needs at least one pixel a side, got {columns} x {rows}")
-    return min(columns, int(available[0])), min(rows, int(available[1]))
-
-
-def _display_domain(
-    domain: Domain, drawn: tuple[int, int], frame: IntArray, shape: tuple[int, int]
-) -> Domain:
-    axes = []
-    for place, number in enumerate(drawn):
-        axis = domain.axes[number]
-        low, high = axis.from_cells(frame[:, place]).tolist()
-        axes.append(Axis(axis.name, low, high, shape[place]))
-    return Domain(tuple(axes), domain.crs if is_place(domain, drawn) else None)
-
-
-def is_place(domain: Domain, drawn: tuple[int, int]) -> bool:
-    return drawn == (0, 1) or (domain.names[drawn[0]], domain.names[drawn[1]]) in PLACES
+    return min(columns, available[0]), min(rows, available[1])
 
 
 def rasterise(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,12 @@ from htf.errors import InputError
 from htf.frame.areas import to_equal_area
 from htf.frame.division import Part, read_level
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
+from htf.query.answer import Answer
+from htf.query.answer_texts import show_count
 from htf.query.named import MOST_ROWS
 from htf.query.shapes import need_shapely
 from htf.query.where import Where, full_ranges, full_rows, read_where
-
-if TYPE_CHECKING:
-    from htf.query.answer import Answer
-    from htf.release.release import Release
+from htf.release.release import Release
 
 Shapes = NDArray[Any]
 
@@ -33,64 +32,120 @@ class CutError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnZones:
-    """Which axis of zones is drawn, which level of it, and the cells of each zone that is."""
+class Zones:
+    """Zones of a level of one axis, which may be drawn: a range of cells for each."""
 
-    axis: int
-    level: int
+    domain: Domain
+    number: int  # of the axis
+    step: int  # of the level
     low: IntArray
     high: IntArray
 
+    @classmethod
+    def along(cls, domain: Domain, number: int, level: str | None, where: Where | None) -> Zones:
+        """Those that lie in `where`, of a level that is named or the lowest."""
+        step = level_along(domain, number, level)
+        ends = full_ranges(domain, where)[number]
+        return cls(domain, number, step, *labels_within(domain.axes[number], step, ends))
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ZoneView:
-    """The zones of a map, each with the answer of the release."""
-
-    domain: Domain
-    drawn: DrawnZones
-    answers: Answer
+    @classmethod
+    def of_part(cls, domain: Domain, part: Part) -> Zones:
+        """All zones of a level."""
+        edges = part.edges(domain)
+        return cls(domain, part.axis, part.level, edges[:-1], edges[1:])
 
     @property
     def axis(self) -> Axis:
-        return self.domain.axes[self.drawn.axis]
+        return self.domain.axes[self.number]
 
     @property
     def level(self) -> str:
-        return self.axis.levels[self.drawn.level].name
+        return self.axis.levels[self.step].name
+
+    @property
+    def has_levels(self) -> bool:
+        return len(self.axis.levels) > 1
 
     @property
     def labels(self) -> list[str]:
-        return self.axis.labels(self.drawn.low, self.drawn.high, self.drawn.level)
+        return self.axis.labels(self.low, self.high, self.step)
 
     @property
-    def above(self) -> dict[str, list[str]]:
-        """The labels of all higher levels, by the names of these levels."""
-        above = list(enumerate(self.axis.levels))[self.drawn.level + 1 :]
-        return {one.name: self.axis.labels(self.drawn.low, self.drawn.high, n) for n, one in above}
+    def above(self) -> list[list[str]]:
+        """The labels of each higher level."""
+        higher = range(self.step + 1, len(self.axis.levels))
+        return [self.axis.labels(self.low, self.high, step) for step in higher]
 
     @property
     def shapes(self) -> Shapes:
-        """The outlines in map coordinates. That of the rest is empty."""
-        return outlines(self.domain, self.drawn)
+        """The outlines in map coordinates, joined where a zone has several cells. That of the rest is empty."""
+        return self._ground[0]
+
+    @property
+    def ground_area(self) -> FloatArray:
+        """In square kilometres, or 1 for each that has an outline if the ground is not known."""
+        return self._ground[1]
+
+    @property
+    def _ground(self) -> tuple[Shapes, FloatArray]:
+        need_shapely("A map of zones")
+        return _ground(
+            self.domain, self.number, tuple(self.low.tolist()), tuple(self.high.tolist())
+        )
+
+    def rows(self, where: Where | None) -> FloatArray:
+        """Rows of edges, for `Release.count`."""
+        rows = np.repeat(full_rows(self.domain, None, where), len(self.low), axis=0)
+        rows[:, self.number], rows[:, self.domain.dimensions + self.number] = self.low, self.high
+        return rows
+
+
+class Counted:
+    """What has an answer of the release for each of its zones, or pairs of zones."""
+
+    __slots__ = ()
+    answers: Answer
+
+    @property
+    def is_clear(self) -> NDArray[np.bool_]:
+        """Which counts are more than noise: those whose interval lies above zero."""
+        return np.asarray((self.answers.low > 0) & (self.answers.count > 0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ZoneView(Counted):
+    """The zones of a map, each with the answer of the release."""
+
+    zones: Zones
+    answers: Answer
+
+    @property
+    def level(self) -> str:
+        return self.zones.level
 
     @property
     def area(self) -> FloatArray:
-        """In square kilometres, or 1 for each zone if the ground is not known. 0 for the rest."""
-        return areas(self.domain, self.drawn)
+        """0 for the rest."""
+        return self.zones.ground_area
 
     @property
     def unit(self) -> str:
         """What a density is per."""
-        return "km²" if to_equal_area(self.domain.crs) is not None else self.level
+        known = to_equal_area(self.zones.domain.crs) is not None
+        return "km²" if known else self.level
 
     @property
     def density(self) -> FloatArray:
         """NaN where there is no area."""
         return per_area(self.answers.count, self.area)
 
-    @property
-    def is_clear(self) -> NDArray[np.bool_]:
-        return are_clear(self.answers)
+    def elsewhere(self, quantity: str) -> list[str]:
+        """Counts that have no place on the map."""
+        counts, labels = self.answers.count, self.zones.labels
+        return [
+            f"Not on the map: {show_count(float(counts[place]), quantity)} {quantity} of {labels[place]!r}"
+            for place in np.flatnonzero(self.area == 0).tolist()
+        ]
 
 
 class PeopleView(ZoneView):
@@ -100,7 +155,7 @@ class PeopleView(ZoneView):
 
     @property
     def area(self) -> FloatArray:
-        return np.sign(areas(self.domain, self.drawn))
+        return np.sign(self.zones.ground_area)
 
     @property
     def unit(self) -> str:
@@ -108,58 +163,39 @@ class PeopleView(ZoneView):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FlowView:
+class FlowView(Counted):
     """Trips between zones: each pair of an origin and a destination, origins first, with its answer."""
 
-    domain: Domain
-    origins: DrawnZones
-    destinations: DrawnZones
+    zones: Zones  # where they start
+    destinations: Zones
     answers: Answer
 
     @property
     def level(self) -> str:
-        names = [
-            self.domain.axes[end.axis].levels[end.level].name
-            for end in (self.origins, self.destinations)
-        ]
-        return " to ".join(dict.fromkeys(names))
-
-    @property
-    def has_levels(self) -> bool:
-        return len(self.domain.axes[self.origins.axis].levels) > 1
+        return " to ".join(dict.fromkeys([self.zones.level, self.destinations.level]))
 
     @property
     def ends(self) -> tuple[IntArray, IntArray]:
         """The places of the origin and of the destination of each pair, among the zones."""
-        columns = len(self.destinations.low)
-        return np.divmod(np.arange(len(self.answers)), columns)
+        return np.divmod(np.arange(len(self.answers)), len(self.destinations.low))
 
     @property
     def is_within(self) -> NDArray[np.bool_]:
         """Whether a trip stays in its zone, or may: where one end lies in the other."""
         origin, destination = self.ends
-        one, other = self.origins, self.destinations
+        one, other = self.zones, self.destinations
         low = np.maximum(one.low[origin], other.low[destination])
         return low < np.minimum(one.high[origin], other.high[destination])
 
     @property
     def places(self) -> tuple[FloatArray, FloatArray]:
         """The middles of origins and of destinations; NaN for the rest."""
-        made = [middles(outlines(self.domain, end)) for end in (self.origins, self.destinations)]
-        return made[0][self.ends[0]], made[1][self.ends[1]]
-
-    @property
-    def is_clear(self) -> NDArray[np.bool_]:
-        return are_clear(self.answers)
+        starts, stops = (middles(end.shapes) for end in (self.zones, self.destinations))
+        return starts[self.ends[0]], stops[self.ends[1]]
 
 
-def are_clear(answers: Answer) -> NDArray[np.bool_]:
-    """Which counts are more than noise: those whose interval lies above zero."""
-    return np.asarray((answers.low > 0) & (answers.count > 0))
-
-
-def per_area(counts: FloatArray, area: FloatArray) -> FloatArray:
-    return np.asarray(np.divide(counts, area, out=np.full(len(counts), np.nan), where=area > 0))
+def per_area(counts: FloatArray, area: FloatArray, nowhere: float = np.nan) -> FloatArray:
+    return np.asarray(np.divide(counts, area, out=np.full(len(counts), nowhere), where=area > 0))
 
 
 def view_zones(
@@ -174,8 +210,8 @@ def view_zones(
     drawn crops the map.
     """
     domain = release.domain
-    drawn = drawn_zones(domain, level, where, axis)
-    return ZoneView(domain, drawn, release.count(rows_of(domain, drawn, where)))
+    zones = Zones.along(domain, _drawn_axis(domain, where, axis), level, where)
+    return ZoneView(zones, release.count(zones.rows(where)))
 
 
 def shows_flows(domain: Domain, where: Where | None) -> bool:
@@ -187,38 +223,17 @@ def shows_flows(domain: Domain, where: Where | None) -> bool:
 def view_flows(release: Release, level: str | None = None, where: Where | None = None) -> FlowView:
     """All pairs of zones of a level with their counts within `where`."""
     domain = release.domain
-    one, other = (zones_along(domain, number, level, where) for number in domain.outlined[:2])
+    one, other = (Zones.along(domain, number, level, where) for number in domain.outlined[:2])
     number = len(one.low) * len(other.low)
     if number > MOST_ROWS:
         raise InputError(
             f"there are {number:,} pairs of zones, but a map has room for {MOST_ROWS:,}: choose a higher level, or "
-            f"name one end, such as --where {domain.names[one.axis]}=NAME"
+            f"name one end, such as --where {one.axis.name}=NAME"
         )
-    rows = np.repeat(rows_of(domain, one, where), len(other.low), axis=0)
-    rows[:, other.axis] = np.tile(other.low, len(one.low))
-    rows[:, domain.dimensions + other.axis] = np.tile(other.high, len(one.low))
-    return FlowView(domain, one, other, release.count(rows))
-
-
-def drawn_zones(
-    domain: Domain, level: str | None, where: Where | None, axis: str | None = None
-) -> DrawnZones:
-    """The zones of the level that lie in `where`."""
-    return zones_along(domain, _drawn_axis(domain, where, axis), level, where)
-
-
-def drawn_part(domain: Domain, part: Part) -> DrawnZones:
-    """All zones of a level of one axis."""
-    edges = part.edges(domain)
-    return DrawnZones(part.axis, part.level, edges[:-1], edges[1:])
-
-
-def zones_along(domain: Domain, number: int, level: str | None, where: Where | None) -> DrawnZones:
-    """The zones of a level of one axis that lie in `where`."""
-    axis = domain.axes[number]
-    place = level_along(domain, number, level)
-    low, high = labels_within(axis, place, full_ranges(domain, where)[number])
-    return DrawnZones(number, place, low, high)
+    rows = np.repeat(one.rows(where), len(other.low), axis=0)
+    rows[:, other.number] = np.tile(other.low, len(one.low))
+    rows[:, domain.dimensions + other.number] = np.tile(other.high, len(one.low))
+    return FlowView(one, other, release.count(rows))
 
 
 def _drawn_axis(domain: Domain, where: Where | None, axis: str | None) -> int:
@@ -262,34 +277,13 @@ def labels_within(axis: Axis, level: int, ends: FloatArray) -> tuple[IntArray, I
     return low[inside], high[inside]
 
 
-def rows_of(domain: Domain, drawn: DrawnZones, where: Where | None) -> FloatArray:
-    """Rows of edges, for `Release.count`."""
-    rows = np.repeat(full_rows(domain, None, where), len(drawn.low), axis=0)
-    rows[:, drawn.axis], rows[:, domain.dimensions + drawn.axis] = drawn.low, drawn.high
-    return rows
-
-
-def has_same_zones(one: Domain, other: Domain) -> bool:
-    """Whether the axes of zones of two maps are of the same layers."""
-    layers = [[domain.axes[number] for number in domain.outlined] for domain in (one, other)]
-    return layers[0] == layers[1] and one.crs == other.crs
-
-
 def check_same_zones(one: Domain, other: Domain) -> None:
-    if not has_same_zones(one, other):
+    """Refuse two maps whose axes of zones are not of the same layers."""
+    layers = [[domain.axes[number] for number in domain.outlined] for domain in (one, other)]
+    if layers[0] != layers[1] or one.crs != other.crs:
         raise InputError(
             "the releases have different zones, so they cannot be compared: make both with the same layer"
         )
-
-
-def outlines(domain: Domain, drawn: DrawnZones) -> Shapes:
-    """The outlines of zones in map coordinates, joined where a zone has several cells. Needs shapely."""
-    need_shapely("A map of zones")
-    return _ground_of(domain, drawn)[0]
-
-
-def _ground_of(domain: Domain, drawn: DrawnZones) -> tuple[Shapes, FloatArray]:
-    return _ground(domain, drawn.axis, tuple(drawn.low.tolist()), tuple(drawn.high.tolist()))
 
 
 @lru_cache(maxsize=32)
@@ -297,23 +291,14 @@ def _ground(
     domain: Domain, number: int, low: tuple[int, ...], high: tuple[int, ...]
 ) -> tuple[Shapes, FloatArray]:
     """Outlines and areas. A server is asked for them again and again."""
+    shapely, change = need_shapely(), to_equal_area(domain.crs)
     shapes = domain.axes[number].outline(np.array(low), np.array(high))
-    area = _areas_of(shapes, domain.crs)
+    if change is None:
+        area = np.where(shapely.is_empty(shapes), 0.0, 1.0)
+    else:
+        area = np.asarray(shapely.area(shapely.transform(shapes, change)))
     shapes.flags.writeable = area.flags.writeable = False
     return shapes, area
-
-
-def areas(domain: Domain, drawn: DrawnZones) -> FloatArray:
-    """The areas of zones in square kilometres; 1 for each that has an outline if the ground is not known."""
-    need_shapely("A map of zones")
-    return _ground_of(domain, drawn)[1]
-
-
-def _areas_of(shapes: Shapes, crs: str | None) -> FloatArray:
-    shapely, change = need_shapely(), to_equal_area(crs)
-    if change is None:
-        return np.where(shapely.is_empty(shapes), 0.0, 1.0)
-    return np.asarray(shapely.area(shapely.transform(shapes, change)))
 
 
 def middles(shapes: Shapes) -> FloatArray:

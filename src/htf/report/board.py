@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from htf.estimation.level import LEVEL_TEXT
+from htf.forecasts.release_errors import AreaErrors
 from htf.privacy.meaning import Meaning, belief_text
 from htf.privacy.protection import RECORD, explain_people
 from htf.query.answer_texts import show_count
+from htf.release.release import Release
 from htf.report.html import Content, Markup, element, items, join, picture, table
 from htf.report.pictures import map_picture
 from htf.report.sizes import LeafSizes
+from htf.report.subject import Subject
 from htf.report.words import (
     amount,
+    is_square,
     per_cent,
     short,
     things,
@@ -22,11 +25,6 @@ from htf.report.words import (
     told_plan,
     told_total,
 )
-
-if TYPE_CHECKING:
-    from htf.forecasts.release_errors import AreaErrors
-    from htf.release.release import Release
-    from htf.report.subject import Subject
 
 MOST_NAMES = 14  # rows of a table that stands in place of a map
 ALT = "A map of what the release counts. Darker places have more; blank places cannot be distinguished from noise."
@@ -38,7 +36,7 @@ def board_page(subject: Subject) -> Markup:
         _picture(subject),
         element("div", _privacy(subject), _accuracy(subject), css="tiles"),
         element("h2", "What to know"),
-        items(list(_points(subject))),
+        items(_points(subject)),
     )
 
 
@@ -58,25 +56,21 @@ def _lead(subject: Subject) -> Iterator[Content]:
 
 def _picture(subject: Subject) -> Markup:
     address = map_picture(subject)
-    if address is not None:
-        return element("figure", picture(address, ALT, "map"))
-    return _names(subject.release)
+    if address is None:
+        return _names(subject.release)
+    return element("figure", picture(address, ALT, "map"))
 
 
 def _names(release: Release) -> Markup:
     """In place of a map: the largest counts, by name or by step."""
     found = release.table(release.domain.names[0]).to_pylist()
     found.sort(key=lambda row: -row["count"])
-    label = next(iter(found[0]))
-    lines = [
-        (
-            str(row[label]),
-            show_count(row["count"], release.quantity),
-            f"{show_count(row['low'], release.quantity)} to {show_count(row['high'], release.quantity)}",
-        )
-        for row in found[:MOST_NAMES]
-    ]
-    headers = (label, f">{release.quantity}", f">{LEVEL_TEXT} interval")
+    label, quantity = next(iter(found[0])), release.quantity
+    lines = []
+    for row in found[:MOST_NAMES]:
+        count, low, high = (show_count(row[name], quantity) for name in ("count", "low", "high"))
+        lines.append((str(row[label]), count, f"{low} to {high}"))
+    headers = (label, f">{quantity}", f">{LEVEL_TEXT} interval")
     return element("figure", table(headers, lines), css="names")
 
 
@@ -89,56 +83,33 @@ def _privacy(subject: Subject) -> Markup:
     whom = release.protection.name
     if plan is not None and plan.adds_up:
         whom += f" who is in all {plan.releases} {plan.period}s"
-    return element(
-        "section",
-        element("h3", "Privacy"),
-        element("p", f"50 % → {sure}", css="big"),
-        element("p", f"ε = {short(epsilon)} for {whom}", css="unit"),
-        element(
-            "p",
-            f"Somebody takes it for a coin toss whether {_fact(release)}. After seeing {file}, they can be at most {sure} "
-            "sure, whatever else they know. 50 % would mean that nothing is learnt, 100 % that it is certain.",
-        ),
-        css="tile" if release.private else "tile void",
+    one = "record" if release.protection.unit == RECORD else "person"
+    period = "" if release.protection.per is None else f" of one {release.protection.per}"
+    said = (
+        f"Somebody takes it for a coin toss whether a certain {one} is in the data{period}. After seeing {file}, they can be at most {sure} sure, "
+        "whatever else they know. 50 % would mean that nothing is learnt, 100 % that it is certain."
     )
+    words = f"50 % → {sure}", f"ε = {short(epsilon)} for {whom}", said
+    return _tile("Privacy", *words, css="tile" if release.private else "tile void")
 
 
-def _fact(release: Release) -> str:
-    protection = release.protection
-    if protection.unit == RECORD:
-        return "a certain record is in the data"
-    if protection.per is None:
-        return "a certain person is in the data"
-    return f"a certain person is in the data of one {protection.per}"
+def _tile(title: str, big: str = "", unit: str = "", text: str = "", css: str = "tile") -> Markup:
+    """A number with what it means; without one, the title alone."""
+    lines = element("p", big, css="big"), element("p", unit, css="unit"), element("p", text)
+    return element("section", element("h3", title), *(lines if big else ()), css=css)
 
 
 def _accuracy(subject: Subject) -> Markup:
     row, quantity = subject.errors.usual, subject.release.quantity
     if row is None:
-        return element("section", element("h3", "Accuracy"), css="tile")
-    return element(
-        "section",
-        element("h3", "Accuracy"),
-        element("p", _margin(row, quantity), css="big"),
-        element("p", _areas(row, quantity), css="unit"),
-        element("p", _explained(row, subject)),
-        css="tile",
-    )
-
-
-def _margin(row: AreaErrors, quantity: str) -> str:
+        return _tile("Accuracy")
     share = row.relative_margin
-    if share is not None and share < 1:
-        return f"± {per_cent(share)}"
-    return f"± {show_count(row.margin, quantity)}"
-
-
-def _areas(row: AreaErrors, quantity: str) -> str:
-    """Where the number holds."""
+    margin = show_count(row.margin, quantity) if share is None or share >= 1 else per_cent(share)
     held = f"about {amount(row.count, quantity)} each"
-    if row.km is None and "%" not in row.name:
-        return f"per {row.name}, of {held}"
-    return f"in {row.name} around {things(quantity)}, with {held}"
+    areas = f"per {row.name}, of {held}"
+    if is_square(row):
+        areas = f"in {row.name} around {things(quantity)}, with {held}"
+    return _tile("Accuracy", f"± {margin}", areas, _explained(row, subject))
 
 
 def _explained(row: AreaErrors, subject: Subject) -> str:
@@ -158,10 +129,13 @@ def _points(subject: Subject) -> Iterator[Content]:
     yield from _of_sizes(release)
     if subject.errors.areas:
         smallest = subject.errors.areas[0]
-        noisy = (smallest.relative_margin or 1.0) > 0.5
+        noisy = ", which is mostly noise" if (smallest.relative_margin or 1.0) > 0.5 else ""
+        where = f"Per {smallest.name}"
+        if is_square(smallest):
+            where = f"In {smallest.name} around {things(release.quantity)}"
         yield (
-            f"Small areas are less certain. {_sized(smallest, release)}: {told_error(smallest, release.quantity)}"
-            f"{', which is mostly noise' if noisy else ''}. Large areas are relatively more accurate; page 3 has the table."
+            f"Small areas are less certain. {where}: {told_error(smallest, release.quantity)}{noisy}. Large areas are "
+            "relatively more accurate; page 3 has the table."
         )
     if meaning.together is not None:
         yield f"The promise is for {release.protection.name}, not for everything about a person. {meaning.together}"
@@ -179,32 +153,24 @@ def _points(subject: Subject) -> Iterator[Content]:
 
 def _of_sizes(release: Release) -> Iterator[Content]:
     sizes = LeafSizes.of(release)
-    if sizes is None:
-        return
-    yield (
-        f"The map is fine where there is much, and coarse where there is little. Half of all {things(release.quantity)} "
-        f"are in regions of at most {sizes.fine} a side; half of the map's area is in regions of at least {sizes.coarse}. "
-        "Inside a region the file says next to nothing about where something is. Blank places cannot be distinguished from noise."
-    )
-
-
-def _sized(row: AreaErrors, release: Release) -> str:
-    if row.km is None and "%" not in row.name:
-        return f"Per {row.name}"
-    return f"In {row.name} around {things(release.quantity)}"
+    if sizes is not None:
+        yield (
+            f"The map is fine where there is much, and coarse where there is little. Half of all {things(release.quantity)} "
+            f"are in regions of at most {sizes.fine} a side; half of the map's area is in regions of at least {sizes.coarse}. "
+            "Inside a region the file says next to nothing about where something is. Blank places cannot be distinguished "
+            "from noise."
+        )
 
 
 def _of_budget(subject: Subject) -> str:
     if subject.plan is not None:
         return told_plan(subject.plan)
+    said = "Everything that is published from the same data adds up."
     spent, cap = subject.all_spent, subject.cap
     if subject.account is None or spent is None or cap is None:
-        return (
-            "Everything that is published from the same data adds up. This report was made without a budget file, so it "
-            "knows of this file alone."
-        )
-    together = Meaning(spent, subject.release.protection)
+        return f"{said} This report was made without a budget file, so it knows of this file alone."
+    sure = belief_text(Meaning(spent, subject.release.protection).after(0.5))
     return (
-        f"Everything that is published from the same data adds up. All releases charged to “{subject.account.dataset}” have "
-        f"together ε = {short(spent)} of at most {short(cap)}: 50 % becomes at most {belief_text(together.after(0.5))}."
+        f"{said} All releases charged to “{subject.account.dataset}” have together ε = {short(spent)} of at most "
+        f"{short(cap)}: 50 % becomes at most {sure}."
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from htf.base import arguments
 from htf.errors import InputError
@@ -20,12 +19,19 @@ from htf.report.lawyer import lawyer_page
 from htf.report.statistician import statistician_page
 from htf.report.subject import Subject, read_subject
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 STYLE = Path(__file__).with_name("report.css")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 HTML = ".html"
+HEAD = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}: report</title>
+<style>{style}</style>
+</head>
+<body>"""
 NOT_PRIVATE = (
     "NOT PRIVATE. The noise came from a seed or a script, and anyone who knows it can subtract it. This release must not be "
     "published. The pages show what would hold with secret noise."
@@ -83,9 +89,7 @@ def write_report(
     >>> htf.publish(matrix, epsilon=1).save("city.parquet")
     >>> htf.write_report("city.parquet", "report.html", title="A made-up city", runs=1)
     """
-    source, path = (
-        arguments.path(one, what) for one, what in ((release, "release"), (output, "the output"))
-    )
+    source, path = arguments.path(release, "release"), arguments.path(output, "the output")
     if budget is not None:
         arguments.instance(
             budget, BudgetFile, "budget", "open one with htf.BudgetFile(path, dataset)"
@@ -108,11 +112,11 @@ def check_report(source: Path, path: Path, budget: BudgetFile | None, *, overwri
 
 def save_report(subject: Subject, path: Path, *, overwrite: bool = False) -> None:
     text = html_report(subject)
-
-    def write(unfinished: Path) -> None:
-        unfinished.write_text(text, encoding="utf-8")
-
-    write_whole(path, write, overwrite=overwrite)
+    write_whole(
+        path,
+        lambda unfinished: unfinished.write_text(text, encoding="utf-8"),
+        overwrite=overwrite,
+    )
 
 
 def html_report(subject: Subject) -> str:
@@ -128,24 +132,10 @@ def html_report(subject: Subject) -> str:
         )
         for number, (name, make) in enumerate(PAGES, start=1)
     ]
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
-            f"<title>{markup(subject.title)}: report</title>",
-            f"<style>{STYLE.read_text(encoding='utf-8')}</style>",
-            "</head>",
-            "<body>",
-            *map(str, pages),
-            "</body>",
-            "</html>",
-            "",
-        ]
+    head = HEAD.format(
+        policy=POLICY, title=markup(subject.title), style=STYLE.read_text(encoding="utf-8")
     )
+    return "\n".join([head, *map(str, pages), "</body>", "</html>", ""])
 
 
 def _head(subject: Subject, number: int, name: str) -> Markup:
@@ -157,16 +147,16 @@ def _head(subject: Subject, number: int, name: str) -> Markup:
     )
 
 
-def _warnings(subject: Subject) -> Sequence[Markup]:
-    said = []
+def _warnings(subject: Subject) -> list[Markup]:
+    found = []
     if not subject.release.private:
-        said.append(NOT_PRIVATE)
+        found.append(element("p", NOT_PRIVATE, css="alarm"))
     if subject.failed:
-        said.append(
+        said = (
             f"DOES NOT HOLD TOGETHER. These checks failed: {', '.join(subject.failed)}. Do not rely on the file before you "
             "know why; page 3 has the findings."
         )
-    found = [element("p", one, css="alarm") for one in said]
+        found.append(element("p", said, css="alarm"))
     warning = subject.meaning.warning
     if warning is not None:
         found.append(element("p", warning[0].upper() + warning[1:], css="caution"))
@@ -175,11 +165,9 @@ def _warnings(subject: Subject) -> Sequence[Markup]:
 
 def _foot(subject: Subject, number: int) -> Markup:
     today = datetime.now(UTC).date().isoformat()
-    return element(
-        "footer",
-        join(
-            element("span", f"{subject.file}, SHA-256 {subject.sha256[:16]}…"),
-            element("span", f"made {today} with HTF {version('htf-dp')} (htf report)"),
-            element("span", f"page {number} of {len(PAGES)}"),
-        ),
+    said = (
+        f"{subject.file}, SHA-256 {subject.sha256[:16]}…",
+        f"made {today} with HTF {version('htf-dp')} (htf report)",
+        f"page {number} of {len(PAGES)}",
     )
+    return element("footer", join(*(element("span", one) for one in said)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -38,33 +38,37 @@ def join(*content: Content | None) -> Markup:
     return Markup("\n".join(markup(one) for one in content if one is not None))
 
 
-def items(texts: Sequence[Content], css: str = "") -> Markup:
-    return element("ul", *(element("li", one) for one in texts), css=css)
+def items(texts: Iterable[Content]) -> Markup:
+    return element("ul", *(element("li", one) for one in texts))
 
 
-def rows(pairs: Sequence[tuple[str, Content]]) -> Markup:
+def rows(pairs: Iterable[tuple[str, Content]]) -> Markup:
     """A table of two columns, the first of which says what the second is."""
-    lines = [
+    lines = (
         f'<tr><th scope="row">{markup(name)}</th><td>{markup(value)}</td></tr>'
         for name, value in pairs
-    ]
-    return Markup(f'<table class="facts"><tbody>{"".join(lines)}</tbody></table>')
+    )
+    return element("table", element("tbody", *map(Markup, lines)), css="facts")
 
 
-def table(headers: Sequence[str], lines: Sequence[Sequence[Content]]) -> Markup:
+def table(headers: Sequence[str], lines: Iterable[Sequence[Content]]) -> Markup:
     """A table. Columns whose header starts with '>' are numbers."""
-    aligned = [' class="number"' if header.startswith(">") else "" for header in headers]
+    kinds = ["number" if header.startswith(">") else "" for header in headers]
     head = "".join(
-        f'<th scope="col"{css}>{markup(header.lstrip(">"))}</th>'
-        for header, css in zip(headers, aligned, strict=True)
+        f'<th scope="col"{_class(css)}>{markup(header.lstrip(">"))}</th>'
+        for header, css in zip(headers, kinds, strict=True)
     )
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td{css}>{markup(one)}</td>" for one, css in zip(line, aligned, strict=True))
-        + "</tr>"
+    body = [
+        element("tr", *(element("td", one, css=css) for one, css in zip(line, kinds, strict=True)))
         for line in lines
-    )
-    return Markup(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+    ]
+    top = element("thead", element("tr", Markup(head)))
+    return element("table", top, element("tbody", *body))
+
+
+def section(title: str, *content: Content) -> Markup:
+    """A part of a page in a column."""
+    return element("div", element("h2", title), *content)
 
 
 def picture(address: str, alt: str, css: str = "") -> Markup:

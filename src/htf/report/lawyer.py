@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from htf.privacy.account import PENDING, PUBLISHED
+from htf.privacy.account import PENDING, PUBLISHED, Entry
+from htf.privacy.epsilon import Epsilon
 from htf.privacy.meaning import GUESSES, Meaning, belief_text
 from htf.privacy.protection import PEOPLE, PERSON, RECORD, price_of_bought
-from htf.report.html import Content, Markup, element, items, join, rows, table
+from htf.release.release import Release
+from htf.report.html import Content, Markup, element, items, join, rows, section, table
+from htf.report.subject import Subject
 from htf.report.words import short, unprotected
-
-if TYPE_CHECKING:
-    from htf.privacy.epsilon import Epsilon
-    from htf.release.release import Release
-    from htf.report.subject import Subject
 
 MOST_ENTRIES = 4
 LONG = 2600  # characters of a statement that is set smaller
@@ -34,71 +31,60 @@ NO_OPINION = (
 
 def lawyer_page(subject: Subject) -> Markup:
     release = subject.release
+    paragraphs = [element("p", text) for text in release.statement.split("\n\n")]
+    is_long = len(release.statement) > LONG
     return join(
         element("p", NO_OPINION, css="lead"),
         element(
             "div",
-            element("div", element("h2", "What is protected"), rows(list(_protected(subject)))),
-            element(
-                "div", element("h2", "What is not protected"), items(list(unprotected(release)))
-            ),
+            section("What is protected", rows(_protected(subject))),
+            section("What is not protected", items(unprotected(release))),
             css="columns",
         ),
         element("h2", "How strong the promise is: ε (epsilon)"),
         _epsilons(subject),
         _entries(subject),
         element("h2", "Who holds what"),
-        rows(list(_holders(subject))),
+        rows(_holders(subject)),
         element("h2", "The statement of the file, word for word"),
-        element("div", *_statement(release), css=_size_of(release.statement)),
+        element("div", *paragraphs, css="statement long" if is_long else "statement"),
     )
 
 
 def _protected(subject: Subject) -> Iterator[tuple[str, Content]]:
     release, meaning = subject.release, subject.meaning
     protection = release.protection
+    period = "" if protection.per is None else f" in one {protection.per}"
+    change = "any one record"
+    if protection.unit != RECORD:
+        change = f"all records of any one {PERSON}{period}"
     yield "Unit", f"{protection.name.capitalize()}. {_unit(release)}"
     yield (
         "Promise",
-        f"Adding or removing {_change(release)} changes the probability of any content of the file by a factor of at most "
+        f"Adding or removing {change} changes the probability of any content of the file by a factor of at most "
         f"{told_factor(release.epsilon)}. This is pure ε-differential privacy: there is no δ, that is, no small chance that the "
         "promise fails.",
     )
     if meaning.together is not None:
-        yield f"Several {_several(release)}", meaning.together
-    yield "Others use", _capital(meaning.usual.removeprefix("Others: "))
+        yield f"Several {protection.per or 'record'}s", meaning.together
+    usual = meaning.usual.removeprefix("Others: ")
+    yield "Others use", usual[0].upper() + usual[1:]
     yield (
         "For how long",
         "For good: the promise holds whatever anyone knows, now or later, and however often the file is asked.",
     )
 
 
-def _several(release: Release) -> str:
-    return "records" if release.protection.per is None else f"{release.protection.per}s"
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
-
-
 def _unit(release: Release) -> str:
     protection = release.protection
     if protection.unit == RECORD:
         return "One row of the data, such as one ride or one call."
+    per = protection.per
     if protection.count == PEOPLE:
-        in_each = "" if protection.per is None else f" in each {protection.per}"
+        in_each = "" if per is None else f" in each {per}"
         return f"All records of a person{in_each}. Everyone counts as one{in_each}, however many records they have."
-    in_each = "" if protection.per is None else f" and {protection.per}"
-    return (
-        f"All records of a person{in_each}. At most {protection.max_records:,} of them were kept."
-    )
-
-
-def _change(release: Release) -> str:
-    if release.protection.unit == RECORD:
-        return "any one record"
-    per = release.protection.per
-    return f"all records of any one {PERSON}" + ("" if per is None else f" in one {per}")
+    whose = "a person" if per is None else f"a person and {per}"
+    return f"All records of {whose}. At most {protection.max_records:,} of them were kept."
 
 
 def told_factor(epsilon: Epsilon) -> str:
@@ -113,15 +99,12 @@ def _epsilons(subject: Subject) -> Markup:
         f"ε limits how far anyone's guess about {subject.release.protection.name} can move. A guess of 50 % is a coin toss; the "
         "table says how sure somebody can become who knows everything else. It is the worst case, not what usually happens."
     )
-    lines = [_beliefs(name, epsilon, subject) for name, epsilon in _sums(subject)]
+    lines = []
+    for name, epsilon in _sums(subject):
+        meaning = Meaning(epsilon, subject.release.protection)
+        sure = ["" if name.startswith(PART) else belief_text(meaning.after(g)) for g in GUESSES]
+        lines.append([name, short(epsilon), *sure])
     return join(table(headers, lines), element("p", said, css="note"))
-
-
-def _beliefs(name: str, epsilon: Epsilon, subject: Subject) -> list[Content]:
-    if name.startswith(PART):
-        return [name, short(epsilon), *("" for _ in GUESSES)]
-    meaning = Meaning(epsilon, subject.release.protection)
-    return [name, short(epsilon), *(belief_text(meaning.after(guess)) for guess in GUESSES)]
 
 
 def _sums(subject: Subject) -> Iterator[tuple[str, Epsilon]]:
@@ -130,27 +113,21 @@ def _sums(subject: Subject) -> Iterator[tuple[str, Epsilon]]:
     yield f"{which}, for {release.protection.name}", release.epsilon
     for bought in release.bought:
         if bought.epsilon.units:
-            yield (
-                f"{PART}for {BOUGHT_FOR[bought.kind]}",
-                bought.epsilon,
-            )
+            yield f"{PART}for {BOUGHT_FOR[bought.kind]}", bought.epsilon
     if release.bought:
         yield f"{PART}for the map", release.epsilon - price_of_bought(*release.bought)
     spent, cap, plan = subject.all_spent, subject.cap, subject.plan
     if spent is not None and spent.units and subject.account is not None:
         yield f"all releases charged to “{subject.account.dataset}”", spent
     if plan is not None and cap is not None:
+        whom = f"one {plan.unit}".replace("person-", "person in one ")
         if spent is not None and spent.units:
-            yield f"all releases so far, for {_of_plan(plan.unit)}", spent
-        yield f"all {plan.releases} releases of the plan, for {_of_plan(plan.unit)}", cap
+            yield f"all releases so far, for {whom}", spent
+        yield f"all {plan.releases} releases of the plan, for {whom}", cap
         if not plan.adds_up and plan.unit != RECORD:
             yield f"for a person who is in all {plan.releases} {plan.period}s", cap * plan.releases
     elif cap is not None:
         yield "the most that this budget ever allows", cap
-
-
-def _of_plan(unit: str) -> str:
-    return f"one {unit}".replace("person-", "person in one ")
 
 
 def _entries(subject: Subject) -> Markup:
@@ -164,7 +141,7 @@ def _entries(subject: Subject) -> Markup:
     shown = subject.entries[-MOST_ENTRIES:]
     lines = [
         (
-            entry.charged.replace("T", " ").removesuffix("Z")[:16],
+            _moment(entry),
             entry.label or entry.mechanism,
             short(entry.epsilon),
             entry.state,
@@ -172,8 +149,7 @@ def _entries(subject: Subject) -> Markup:
         )
         for entry in shown
     ]
-    made = element("h3", "Charges to the budget")
-    made = join(made, table(("charged (UTC)", "for", ">ε", "state", "file"), lines))
+    made = table(("charged (UTC)", "for", ">ε", "state", "file"), lines)
     notes = []
     if len(subject.entries) > len(shown):
         notes.append(
@@ -183,31 +159,26 @@ def _entries(subject: Subject) -> Markup:
         notes.append("A pending charge counts, although nothing may have been published for it.")
     if any(entry.state not in (PENDING, PUBLISHED) for entry in subject.entries):
         notes.append("A withdrawn release still counts: others have seen it.")
-    return join(made, element("p", " ".join(notes), css="note") if notes else None)
+    note = element("p", " ".join(notes), css="note") if notes else None
+    return join(element("h3", "Charges to the budget"), made, note)
+
+
+def _moment(entry: Entry) -> str:
+    return entry.charged.replace("T", " ").removesuffix("Z")[:16]
 
 
 def _holders(subject: Subject) -> Iterator[tuple[str, Content]]:
     release = subject.release
     yield "The records", "The curator alone. They are not in the file, and no answer reads them."
-    noise = "Nobody. It was drawn from the secret randomness of the computer, and was not kept."
-    if not release.private:
-        noise = "Anyone who knows the seed, and they can subtract it: there is no protection."
+    noise = "Anyone who knows the seed, and they can subtract it: there is no protection."
+    if release.private:
+        noise = "Nobody. It was drawn from the secret randomness of the computer, and was not kept."
     yield "The noise", noise
     yield (
         "The release",
         "Whoever is given it. It is made to be public. Once it is out, nobody can take it back, and what it cost is spent.",
     )
     if subject.entries:
-        yield (
-            "The budget",
-            "The curator, in a file that holds epsilons, dates and names of files, and no data.",
-        )
+        held = "epsilons, dates and names of files, and no data"
+        yield "The budget", f"The curator, in a file that holds {held}."
     yield "This report", "Anyone. It was made from the files named here, without the records."
-
-
-def _size_of(statement: str) -> str:
-    return "statement long" if len(statement) > LONG else "statement"
-
-
-def _statement(release: Release) -> list[Markup]:
-    return [element("p", paragraph) for paragraph in release.statement.split("\n\n")]

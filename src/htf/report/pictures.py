@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import base64
 import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from htf.errors import InputError, MissingExtraError
 from htf.frame.domain import Domain
 from htf.maps.layer import Layer
 from htf.maps.picture import figure_of, new_figure
-from htf.maps.views import Frame, is_place
+from htf.maps.window import Frame
+from htf.release.release import Release
 from htf.report.sizes import LeafSizes, size_raster
+from htf.report.subject import Subject
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from htf.release.release import Release
-    from htf.report.subject import Subject
 
 DPI = 140
 SIZE_INCHES = 2.3
@@ -54,15 +53,13 @@ def size_picture(release: Release, sizes: LeafSizes) -> str:
     """The address of a small map of the sizes of leaves."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    domain = Domain(release.domain.axes[:2], release.domain.crs)
-    frame = Frame(domain, is_place(release.domain, (0, 1)))
+    frame = Frame(Domain(release.domain.axes[:2], release.domain.crs))
     ratio = min(max(frame.ratio, 0.5), 1.6)
     figure = new_figure((SIZE_INCHES + 0.6, SIZE_INCHES * ratio + 0.1))
     ax = figure.add_subplot()
     raster = size_raster(release, sizes)
     image = ax.imshow(raster, origin="lower", cmap=COLOURS, aspect="auto", interpolation="nearest")
-    ax.set_xticks([])
-    ax.set_yticks([])
+    ax.set(xticks=[], yticks=[])
     bar = figure.colorbar(image, ax=ax, shrink=0.96, aspect=22)
     bar.locator = MaxNLocator(4)
     bar.formatter = FuncFormatter(lambda value, _: sizes.told(10**value))
@@ -71,7 +68,7 @@ def size_picture(release: Release, sizes: LeafSizes) -> str:
     return _address(figure)
 
 
-def _address(figure: Any) -> str:
+def _address(figure: Figure) -> str:
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=DPI, metadata={"Software": None})
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"

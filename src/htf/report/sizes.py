@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from htf.forecasts.release_errors import cell_kilometres, nearest_round, told_length
 from htf.frame.domain import FloatArray
 from htf.maps.views import rasterise
-
-if TYPE_CHECKING:
-    from htf.release.release import Release
+from htf.release.release import Release
 
 MOST_CLASSES = 6
 PIXELS = 240  # a side of the small picture
@@ -73,9 +70,7 @@ class LeafSizes:
         of_leaf = rounded[np.unique(self.sides, return_inverse=True)[1]]
         steps = np.unique(rounded)
         if len(steps) > MOST_CLASSES:
-            steps = steps[
-                np.unique(np.linspace(0, len(steps) - 1, MOST_CLASSES).round().astype(int))
-            ]
+            steps = steps[np.linspace(0, len(steps) - 1, MOST_CLASSES).round().astype(int)]
         nearest = np.abs(np.log(of_leaf[:, None] / steps)).argmin(axis=1)
         return [
             SizeClass(
@@ -94,9 +89,8 @@ def size_raster(release: Release, sizes: LeafSizes) -> FloatArray:
     cells = np.array(release.domain.shape[:2], dtype=np.int64)
     shape = (min(PIXELS, int(cells[0])), min(PIXELS, int(cells[1])))
     frame = np.array([[0, 0], cells], dtype=np.int64)
-    volume = sizes.area
-    sums = rasterise(low, high, volume * np.log10(sizes.sides), frame, shape)
-    return np.asarray(sums / rasterise(low, high, volume, frame, shape)).T
+    sums = rasterise(low, high, sizes.area * np.log10(sizes.sides), frame, shape)
+    return np.asarray(sums / rasterise(low, high, sizes.area, frame, shape)).T
 
 
 def _weighted_median(values: FloatArray, weights: FloatArray) -> float:

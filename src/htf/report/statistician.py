@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from htf.estimation.homogeneous import PRIOR_TRUST
 from htf.estimation.level import LEVEL_TEXT
+from htf.forecasts.release_errors import AreaErrors
+from htf.frame.domain import FloatArray
 from htf.query.answer_texts import show_count
 from htf.release.file import digests
-from htf.report.html import Content, Markup, element, join, picture, rows, table
+from htf.release.release import Release
+from htf.report.html import Content, Markup, element, join, picture, rows, section, table
 from htf.report.pictures import size_picture
 from htf.report.sizes import LeafSizes
-from htf.report.words import per_cent, short, things
-
-if TYPE_CHECKING:
-    from htf.forecasts.release_errors import AreaErrors
-    from htf.frame.domain import FloatArray
-    from htf.release.release import Release
-    from htf.report.subject import Subject
+from htf.report.subject import Subject
+from htf.report.words import is_square, per_cent, short, things
 
 MOST_LINES = 9  # of the ledger
 MOST_CHECKS = 13
@@ -35,8 +32,8 @@ def statistician_page(subject: Subject) -> Markup:
     return join(
         element(
             "div",
-            element("div", element("h2", "Mechanism"), rows(list(_mechanism(release)))),
-            element("div", element("h2", _ledger_title(release)), _ledger(release)),
+            section("Mechanism", rows(_mechanism(release))),
+            section(_ledger_title(release), _ledger(release)),
             css="columns",
         ),
         element("h2", "Errors by size of area"),
@@ -45,7 +42,7 @@ def statistician_page(subject: Subject) -> Markup:
         element("h2", "Checks (htf verify)"),
         _checks(subject),
         element("h2", "Files and versions"),
-        rows(list(_versions(subject))),
+        rows(_versions(subject)),
     )
 
 
@@ -65,13 +62,16 @@ def _mechanism(release: Release) -> Iterator[tuple[str, Content]]:
     facts = {name: fact for name, fact in release.facts.items() if name != PRIOR_TRUST}
     for name, values in (("parameters", release.parameters), ("found with noise", facts)):
         if values:
-            yield name, ", ".join(f"{key} = {_cut(str(value))}" for key, value in values.items())
+            told = (
+                f"{key} = {shortened(str(value), LONGEST_VALUE)}" for key, value in values.items()
+            )
+            yield name, ", ".join(told)
     for prior in release.priors:
         yield "prior", f"{prior.name} (SHA-256 {prior.sha256[:16]}…)"
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+def shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def _ledger_title(release: Release) -> str:
@@ -80,55 +80,36 @@ def _ledger_title(release: Release) -> str:
 
 
 def _ledger(release: Release) -> Markup:
-    lines = [
-        (
-            line.label,
-            line.kind,
-            f"{line.answers:,}",
-            short(line.largest_epsilon),
-            short(line.spent_after),
-        )
-        for line in release.ledger
-    ]
-    if len(lines) > MOST_LINES:
-        left = len(lines) - MOST_LINES
-        lines = [
-            *lines[: MOST_LINES - 1],
-            (f"… {left} more lines: htf info", "", "", "", ""),
-            lines[-1],
-        ]
+    lines = []
+    for line in release.ledger:
+        most, spent = short(line.largest_epsilon), short(line.spent_after)
+        lines.append((line.label, line.kind, f"{line.answers:,}", most, spent))
+    left = len(lines) - MOST_LINES
+    if left > 0:
+        lines[MOST_LINES - 1 : -1] = [(f"… {left} more lines: htf info", "", "", "", "")]
     return table(("for", "kind", ">answers", ">ε each, at most", ">spent"), lines)
 
 
 def _errors(subject: Subject) -> Markup:
     errors, quantity = subject.errors, subject.release.quantity
-    is_simulated = errors.runs > 0
     headers = ["area", ">typical count", f">typical {LEVEL_TEXT} interval"]
-    if is_simulated:
+    if errors.runs > 0:
         headers += [">simulated: typical error", ">1 in 20 above", ">intervals that hold"]
-    lines = [[*_expected(row, quantity), *_simulated(row, quantity)] for row in errors.areas]
+    lines = [list(_errors_of(row, quantity)) for row in errors.areas]
     return join(table(headers, lines), element("p", " ".join(_notes(subject)), css="note"))
 
 
-def _expected(row: AreaErrors, quantity: str) -> list[Content]:
-    share = row.relative_margin
+def _errors_of(row: AreaErrors, quantity: str) -> Iterator[Content]:
+    """What is expected, and what was simulated."""
+    share, found = row.relative_margin, row.simulated
     relative = "" if share is None or share > 10 else f" ({per_cent(share)})"
-    return [
-        row.name,
-        show_count(row.count, quantity),
-        f"± {show_count(row.margin, quantity)}{relative}",
-    ]
-
-
-def _simulated(row: AreaErrors, quantity: str) -> list[Content]:
-    found = row.simulated
-    if found is None:
-        return []
-    return [
-        _spread(found.errors, quantity),
-        show_count(float(found.large_errors.mean()), quantity),
-        per_cent(float(found.covered.mean())),
-    ]
+    yield row.name
+    yield show_count(row.count, quantity)
+    yield f"± {show_count(row.margin, quantity)}{relative}"
+    if found is not None:
+        yield _spread(found.errors, quantity)
+        yield show_count(float(found.large_errors.mean()), quantity)
+        yield per_cent(float(found.covered.mean()))
 
 
 def _spread(values: FloatArray, quantity: str) -> str:
@@ -142,14 +123,10 @@ def _spread(values: FloatArray, quantity: str) -> str:
 
 def _notes(subject: Subject) -> Iterator[str]:
     errors, release = subject.errors, subject.release
-    squares = any("%" in row.name or row.km is not None for row in errors.areas)
-    number = max((row.number for row in errors.areas), default=0)
-    where = (
-        f"{number:,} squares of each size lie around {things(release.quantity)} of the release. "
-        if squares
-        else ""
-    )
-    yield f"{where}Counts, intervals and errors are medians, in {release.quantity}."
+    if any(map(is_square, errors.areas)):
+        number = max(row.number for row in errors.areas)
+        yield f"{number:,} squares of each size lie around {things(release.quantity)} of the release."
+    yield f"Counts, intervals and errors are medians, in {release.quantity}."
     yield f"The promise is that {LEVEL_TEXT} of intervals hold the true count."
     if errors.runs == 0:
         yield f"Nothing was simulated: {errors.reason}."
@@ -163,11 +140,11 @@ def _notes(subject: Subject) -> Iterator[str]:
     yield "Real records may lie less evenly inside regions, and then real errors are larger."
     yield from errors.notes
     worst = min(
-        (row.simulated.covered.mean() for row in errors.areas if row.simulated), default=1.0
+        (float(row.simulated.covered.mean()) for row in errors.areas if row.simulated), default=1.0
     )
     if worst < 0.9:
         yield (
-            f"Intervals held the truth in as few as {per_cent(float(worst))} of cases: with the mechanism {release.mechanism} "
+            f"Intervals held the truth in as few as {per_cent(worst)} of cases: with the mechanism {release.mechanism} "
             "they are for the noise alone, and leave out how unevenly records lie inside regions."
         )
 
@@ -176,51 +153,29 @@ def _sizes(release: Release) -> Markup:
     sizes = LeafSizes.of(release)
     if sizes is None:
         return Markup("")
+    quantity = things(release.quantity)
     lines = [
         (one.size, f"{one.leaves:,}", per_cent(one.area), per_cent(one.held))
         for one in sizes.classes
     ]
-    headers = (
-        "side of a region",
-        ">regions",
-        ">share of the map",
-        f">share of {things(release.quantity)}",
-    )
+    headers = ("side of a region", ">regions", ">share of the map", f">share of {quantity}")
     told = (
-        f"A region counts as one number, so nothing finer is known. Half of all {things(release.quantity)} are in regions of "
-        f"at most {sizes.fine} a side."
+        f"A region counts as one number, so nothing finer is known. Half of all {quantity} are in regions of at most "
+        f"{sizes.fine} a side."
     )
     shown = picture(size_picture(release, sizes), "A map of the sizes of regions.", "sizes")
-    return element(
-        "div",
-        element(
-            "div",
-            element("h2", "Fine and coarse"),
-            table(headers, lines),
-            element("p", told, css="note"),
-        ),
-        element("figure", shown),
-        css="columns picture",
-    )
+    facts = section("Fine and coarse", table(headers, lines), element("p", told, css="note"))
+    return element("div", facts, element("figure", shown), css="columns picture")
 
 
 def _checks(subject: Subject) -> Markup:
-    checks = list(subject.checks)
-    most = MOST_CHECKS
-    if subject.series is not None:
-        checks.reverse()  # those of the whole series and of the latest releases first
-        most = MOST_OF_SERIES
-    checks.sort(key=lambda check: check.passed)  # failures before all others
+    of_series = subject.series is not None
+    most = MOST_OF_SERIES if of_series else MOST_CHECKS
+    # Failures before all others; then those of the whole series and of the latest releases.
+    checks = sorted(subject.checks[:: -1 if of_series else 1], key=lambda check: check.passed)
+    marks = {True: element("span", "ok", css="ok"), False: element("span", "WRONG", css="wrong")}
     lines = [
-        (
-            check.name,
-            element(
-                "span", "ok" if check.passed else "WRONG", css="ok" if check.passed else "wrong"
-            ),
-            check.finding
-            if len(check.finding) <= LONGEST_FINDING
-            else f"{check.finding[:LONGEST_FINDING]}…",
-        )
+        (check.name, marks[check.passed], shortened(check.finding, LONGEST_FINDING))
         for check in checks[:most]
     ]
     made = table(("check", "result", "finding"), lines)
@@ -240,12 +195,8 @@ def _versions(subject: Subject) -> Iterator[tuple[str, Content]]:
         yield "", f"{len(files) - MOST_OF_SERIES} earlier files: the budget file has their digests"
     if not subject.files:
         said, held = digests(subject.release)
-        yield (
-            "its contents",
-            element(
-                "span", "SHA-256 ", element("code", f"{said[:24]}… (header), {held[:24]}… (rows)")
-            ),
-        )
+        both = f"{said[:24]}… (header), {held[:24]}… (rows)"
+        yield "its contents", element("span", "SHA-256 ", element("code", both))
     yield "made by", subject.software
     yield (
         "report by",

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from htf.estimation.level import LEVEL_TEXT
-from htf.forecasts.release_errors import cell_kilometres
+from htf.forecasts.release_errors import AreaErrors, cell_kilometres
+from htf.frame.domain import Axis, Domain
+from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PEOPLE, PERSON, RECORD, SUM_OF
 from htf.query.answer_texts import counted_note, counts_of, show_amount, show_count, show_interval
-
-if TYPE_CHECKING:
-    from htf.forecasts.release_errors import AreaErrors
-    from htf.frame.domain import Axis, Domain
-    from htf.privacy.epsilon import Epsilon
-    from htf.release.release import Release
-    from htf.series.plan import SeriesPlan
+from htf.release.release import Release
+from htf.series.plan import SeriesPlan
 
 LEAST_SHARE = 0.0001
 LONGEST_EPSILON = 8  # characters; a third of something has more
@@ -63,12 +59,9 @@ def _told_ground(domain: Domain) -> str:
     cell = cell_kilometres(domain)
     if cell is None:
         return "a map"
-    width, height = (side * axis.cells for side, axis in zip(cell, domain.axes[:2], strict=True))
-    return f"a map of about {_rounded(width)} x {_rounded(height)} km"
-
-
-def _rounded(length: float) -> str:
-    return f"{float(f'{length:.2g}'):,g}"
+    sides = (side * axis.cells for side, axis in zip(cell, domain.axes[:2], strict=True))
+    width, height = (f"{float(f'{side:.2g}'):,g}" for side in sides)
+    return f"a map of about {width} x {height} km"
 
 
 def _told_axis(axis: Axis) -> str:
@@ -95,6 +88,11 @@ def told_total(release: Release) -> str:
         f"In all it counts about {amount(answer['count'], quantity)} "
         f"({LEVEL_TEXT} interval: {show_interval(answer, quantity)})."
     )
+
+
+def is_square(row: AreaErrors) -> bool:
+    """Whether areas are squares of some size, and not named parts of an axis."""
+    return row.km is not None or "%" in row.name
 
 
 def told_error(row: AreaErrors, quantity: str) -> str:

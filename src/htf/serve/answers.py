@@ -10,8 +10,8 @@ import orjson
 from htf.frame.domain import Domain, FloatArray
 from htf.maps.basemap import CREDIT
 from htf.maps.browser.base_map import around
+from htf.maps.browser.mercator import Bounds
 from htf.maps.browser.street_tiles import Archive, overlaps
-from htf.maps.tiles import Bounds
 from htf.query.boxes import count_boxes
 from htf.query.columns import COLUMNS, place
 from htf.query.outside import outside_note, polygons_note

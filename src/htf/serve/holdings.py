@@ -14,7 +14,7 @@ from htf.base.compiled import many_ahead
 from htf.errors import HtfError, InputError, MissingExtraError
 from htf.frame.domain import Domain
 from htf.frame.ground import ground_of
-from htf.maps.tiles import Bounds, in_degrees
+from htf.maps.browser.mercator import Bounds, edges_in_degrees
 from htf.maps.zone_views import view_zones
 from htf.privacy.protection import explain_people
 from htf.query.columns import COUNTED
@@ -309,6 +309,6 @@ def bounds_in_degrees(domain: Domain) -> Bounds | None:
     if bounds is None or domain.crs is None:
         return None
     try:
-        return in_degrees(bounds, domain.crs)
+        return edges_in_degrees(bounds, domain.crs)
     except MissingExtraError:
         return None

@@ -10,7 +10,7 @@ import orjson
 from htf.frame.division import read_by
 from htf.frame.domain import Domain
 from htf.maps.browser.shapes import geojson_of, in_degrees, lighter
-from htf.maps.zone_views import ZoneView, view_zones
+from htf.maps.zone_views import Zones, view_zones
 from htf.query.columns import OF_LEAVES
 from htf.query.named import zone_axis
 from htf.query.question import Question
@@ -59,16 +59,17 @@ def make_zones(holding: Holding, level: str | None, axis: str | None, where: Whe
     release = holding.release
     check_zones(release.domain)
     view = view_zones(release, level, where, axis)
-    labels, attributes = _names(view)
+    zones = view.zones
+    labels, attributes = _names(zones)
     columns = {**labels, **attributes}
     answers = view.answers.to_columns(of_leaves=True)
     columns |= {name: column.tolist() for name, column in answers.items()}
     is_known = view.unit == "km²"
-    columns["area"] = view.area.tolist() if is_known else [None] * len(view.labels)
+    columns["area"] = view.area.tolist() if is_known else [None] * len(zones.low)
     columns["density"] = [_finite(value) if is_known else None for value in view.density.tolist()]
     columns["clear"] = view.is_clear.tolist()
     rows = zip(*columns.values(), strict=True)
-    outlines = geojson_of(in_degrees(lighter(view.shapes), view.domain.crs))
+    outlines = geojson_of(in_degrees(lighter(zones.shapes), zones.domain.crs))
     features = [
         {"type": "Feature", "geometry": shape, "properties": dict(zip(columns, row, strict=True))}
         for shape, row in zip(outlines, rows, strict=True)
@@ -76,7 +77,7 @@ def make_zones(holding: Holding, level: str | None, axis: str | None, where: Whe
     said = {
         "type": "FeatureCollection",
         "epsilon": str(release.epsilon),
-        "axis": view.domain.names[view.drawn.axis],
+        "axis": zones.axis.name,
         "level": view.level,
         "labels": list(labels),
         "unit": view.unit,
@@ -89,14 +90,14 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _names(view: ZoneView) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+def _names(zones: Zones) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     """The labels of the level that is drawn and of those above it, and what the layer says of single zones, where its names
     are free."""
-    axis, drawn = view.axis, view.drawn
-    names = axis.columns(drawn.low, drawn.high, drawn.level)
+    axis = zones.axis
+    names = axis.columns(zones.low, zones.high, zones.step)
     labels = {
         level.name if level.name not in OWN else f"{axis.name} {level.name}": names.pop(level.name)
-        for level in axis.levels[drawn.level :]
+        for level in axis.levels[zones.step :]
     }
     return labels, {n: column for n, column in names.items() if n not in OWN and n not in labels}
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from htf.frame.crs import CRS84
 from htf.frame.domain import FloatArray
-from htf.maps.basemap import DECIMALS, Bounds, Crop, Name, crop_to_size, widened
+from htf.maps.basemap import DECIMALS, Bounds, Crop, crop_to_size, widened
 from htf.maps.browser.mercator import corners_in_square
 
 NEAR, FAR = 0.9, 14.0  # margins, in sides of the map
@@ -28,19 +28,14 @@ def around(bounds: Bounds) -> dict[str, Any]:
     near = widened(bounds, NEAR)
     longest = max(bounds[2] - bounds[0], bounds[3] - bounds[1])
     far = widened(bounds, max(NEAR, min(FAR, FARTHEST / longest)))
-    parts: list[dict[str, Any]] = []
-    names: dict[tuple[str, float, float], Name] = {}
-    fine = crop_to_size(near, MOST_NEAR, MOST_NAMES)
-    parts.append(_part(fine))
-    names |= {(one.name, one.x, one.y): one for one in fine.names}
+    crops = [crop_to_size(near, MOST_NEAR, MOST_NAMES)]
     if near[2] - near[0] < WIDE:
-        most = min(MOST_FAR, MOST - fine.size)
-        coarse = crop_to_size(far, most, MOST_NAMES, min(fine.level + 1, len(DECIMALS) - 1))
-        parts.append(_part(coarse))
-        names |= {(one.name, one.x, one.y): one for one in coarse.names}
+        most, level = min(MOST_FAR, MOST - crops[0].size), crops[0].level + 1
+        crops.append(crop_to_size(far, most, MOST_NAMES, min(level, len(DECIMALS) - 1)))
+    names = {(one.name, one.x, one.y): one for crop in crops for one in crop.names}
     ordered = sorted(names.values(), key=lambda one: one.rank)
     return {
-        "parts": parts,
+        "parts": [_part(crop) for crop in crops],
         "zoom": round(fitting_zoom(bounds) - FAR_ZOOM, 2),
         "names": [[one.name, one.x, one.y, one.rank, one.kind] for one in ordered],
     }
@@ -48,8 +43,7 @@ def around(bounds: Bounds) -> dict[str, Any]:
 
 def fitting_zoom(bounds: Bounds) -> float:
     """The zoom at which a map fits into a window."""
-    ring = np.array([bounds])
-    corners = corners_in_square(ring, CRS84, None).reshape(4, 2)
+    corners = corners_in_square(np.array([bounds]), CRS84, None).reshape(4, 2)
     sides = np.maximum(np.ptp(corners, axis=0), 1e-12)
     return float(np.log2(np.array(PIXELS) / (512 * sides)).min())
 

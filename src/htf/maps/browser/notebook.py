@@ -6,7 +6,8 @@ import base64
 import io
 from html import escape
 
-from htf.errors import InputError
+from htf.base.figures import new_figure
+from htf.errors import InputError, MissingExtraError
 from htf.estimation.level import LEVEL_TEXT
 from htf.maps.picture import NOT_PRIVATE, unit_of
 from htf.query.answer_texts import show_count, show_interval
@@ -18,7 +19,6 @@ INCHES = 3.2
 
 def release_html(release: Release) -> str:
     """HTML without scripts, styled by the notebook itself; without matplotlib there is no picture."""
-    axes = "; ".join(map(str, release.domain.axes))
     unit = unit_of(release.protection)
     total, quantity = release.count().to_dicts()[0], release.quantity
     interval = show_interval(total, quantity)
@@ -27,7 +27,7 @@ def release_html(release: Release) -> str:
         "privacy": f"ε = {release.epsilon} for each {unit}" if release.private else NOT_PRIVATE,
         release.counted: f"{show_count(total['count'], quantity)} ({LEVEL_TEXT}: {interval})",
         "leaves": f"{len(release):,}",
-        "axes": axes,
+        "axes": "; ".join(map(str, release.domain.axes)),
         "reference system": release.domain.crs or "none",
     }
     cells = "".join(
@@ -44,35 +44,29 @@ def release_html(release: Release) -> str:
 
 
 def _picture(release: Release) -> str:
+    """The map alone, without text around it; of trips, where they start."""
+    if not release.domain.has_shapes:
+        return ""
     try:
         png = _thumbnail(release)
-    except (ImportError, InputError):  # zones may have no outlines
-        return ""
-    if png is None:
+    except (ImportError, InputError, MissingExtraError):  # zones may have no outlines
         return ""
     data = base64.b64encode(png).decode()
     return f'<img alt="A map of the release" width="260" src="data:image/png;base64,{data}">'
 
 
-def _thumbnail(release: Release) -> bytes | None:
-    """The map alone, without text around it; of trips, where they start. None if the release is not a map."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
+def _thumbnail(release: Release) -> bytes:
     from htf.maps.kinds import Areas, Drawn, Grid
     from htf.maps.paint import paint, scale_of
 
-    domain = release.domain
-    layer: Drawn
-    if domain.outlined:
-        layer = Areas(release, release.mechanism)
-    elif domain.has_map:
-        layer = Grid(release, release.mechanism, (domain.names[0], domain.names[1]))
-    else:
-        return None
+    names = release.domain.names
+    layer: Drawn = (
+        Areas(release, release.mechanism)
+        if release.domain.outlined
+        else Grid(release, release.mechanism, (names[0], names[1]))
+    )
     values = layer.values(PIXELS)
-    figure = Figure((INCHES, INCHES * min(layer.frame.ratio, 2.0)), dpi=100)
-    FigureCanvasAgg(figure)
+    figure = new_figure((INCHES, INCHES * min(layer.frame.ratio, 2.0)), dpi=100)
     ax = figure.add_axes((0, 0, 1, 1))
     paint(ax, layer, values, scale_of([layer], [values]))
     ax.set_axis_off()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 from htf.errors import InputError
@@ -24,10 +24,10 @@ from htf.maps.browser.rectangles import GridSheets
 from htf.maps.browser.shapes import ShapeSheets
 from htf.maps.browser.sheets import pack_text
 from htf.maps.browser.street_tiles import carried_tiles
-from htf.maps.comparison import CHANCE, STRONG
-from htf.maps.kinds import Drawn, Grid, OfPeople, check_layers, counted_differs_note
+from htf.maps.kinds import Drawn, OfPeople, check_layers, counted_differs_note
 from htf.maps.layer import Layer
 from htf.maps.picture import NOT_PRIVATE, shown_for_all, told_periods, unit_of
+from htf.maps.scale import CHANCE, STRONG
 from htf.query.answer_texts import counts_of
 
 ENTRY, TEMPLATE = "offline/offline.js", "offline/offline.html"
@@ -49,7 +49,7 @@ def page_of(
     layers = check_layers(given)
     first = layers[0]
     _check(layers, boxes)
-    made = _sheets_of(layers)
+    made = GridSheets(layers) if first.kind == "grid" else ShapeSheets(layers)
     data = {**made.data, "boxes": boxes, "style": style, **_arranged(layers, made)}
     data["basemap"] = drawn = _drawn_basemap(basemap, style, data)
     words = _subtitle(layers)
@@ -93,12 +93,6 @@ def _check(layers: Sequence[Drawn], boxes: bool) -> None:
         raise InputError("the steps of a page are drawn alike: some are zones, and some are not")
 
 
-def _sheets_of(layers: Sequence[Drawn]) -> GridSheets | ShapeSheets:
-    if layers[0].kind == "grid":
-        return GridSheets(cast(Sequence[Grid], layers))
-    return ShapeSheets(layers)
-
-
 def _arranged(layers: Sequence[Drawn], made: GridSheets | ShapeSheets) -> dict[str, Any]:
     """Panels side by side with a step each, or one with many."""
     first = layers[0]
@@ -129,16 +123,13 @@ def _arranged(layers: Sequence[Drawn], made: GridSheets | ShapeSheets) -> dict[s
 def _subtitle(layers: Sequence[Drawn]) -> list[str]:
     """Under the title: mechanism and epsilon, what is counted, and what was done to other axes."""
     last = layers[-1]
-    if last.step is not None:
-        heading = told_periods(layers) if last.plan else last.heading.replace("  ", " ")
-        words = [heading, counts_of(last.release.counted), last.summed]
-    elif isinstance(last, OfPeople):
-        words = [last.heading, last.summed]
-    else:
-        sides = [side for one in layers for side in one.sides]
-        words = [side.heading.replace("  ", " ") for side in sides]
+    sides = [last] if last.step is not None else [side for one in layers for side in one.sides]
+    words = [side.heading.replace("  ", " ") for side in sides]
+    if last.plan is not None:
+        words = [told_periods(layers)]
+    if not isinstance(last, OfPeople):
         words += [counts_of(side.release.counted) for side in sides]
-        words += [side.summed for side in sides]
+    words += [side.summed for side in sides]
     return [text for text in words if text]
 
 
@@ -183,25 +174,27 @@ def _statement(shown: Sequence[Drawn]) -> tuple[str, str]:
     ]
     if len(set(claims)) > 1:
         claims = [f"{one.title} with {claim}" for one, claim in zip(shown, claims, strict=True)]
-    line = f"Differentially private: {', '.join(dict.fromkeys(claims))}. What this means"
+    line = f"Differentially private: {', '.join(dict.fromkeys(claims))}"
     if not all(one.release.private for one in shown):
-        line = f"{NOT_PRIVATE}. What this means"
-    full = []
-    for one in shown:
-        head = f"<p><strong>{escape(one.title)}</strong></p>" if len(shown) > 1 else ""
-        full.append(f"{head}<p>{escape(one.release.statement)}</p>")
-    return line, "".join(full)
+        line = NOT_PRIVATE
+    heads = [f"<p><strong>{escape(one.title)}</strong></p>" for one in shown]
+    full = [
+        f"{head if len(shown) > 1 else ''}<p>{escape(one.release.statement)}</p>"
+        for head, one in zip(heads, shown, strict=True)
+    ]
+    return f"{line}. What this means", "".join(full)
 
 
 def _drawn_basemap(
     basemap: bool | Path, style: str | None, data: dict[str, Any]
 ) -> dict[str, Any] | None:
     """The base map around a map; none for one that lies nowhere on earth, or has one that is fetched."""
-    if isinstance(basemap, Path) and data["plane"] is not None:
+    is_nowhere = data["plane"] is not None
+    if isinstance(basemap, Path) and is_nowhere:
         raise InputError(
             "this release has no reference system, so tiles have no place on its map: leave out --basemap"
         )
-    if not basemap or style is not None or data["plane"] is not None:
+    if not basemap or style is not None or is_nowhere:
         return None
     (west, south), (east, north) = data["bounds"]
     bounds = west, south, east, north

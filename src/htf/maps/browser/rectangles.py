@@ -15,18 +15,11 @@ from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT
 from htf.frame.areas import square_kilometres
 from htf.frame.domain import Domain, FloatArray, IntArray
-from htf.maps.browser.mercator import Plane, corners_in_square
-from htf.maps.browser.sheets import Sheet, limits_of, pack, packed_changes
-from htf.maps.comparison import (
-    grid_rows,
-    grids_to_compare,
-    is_same_system,
-    rows_of_grid,
-    shared_grid,
-)
-from htf.maps.kinds import Boxes, Grid, areas_of_squares
-from htf.maps.views import drawn_axes, outlines, ranges_in_cells, view
-from htf.query.change import check_comparable, mark_together, subtracted
+from htf.maps.browser.mercator import Plane, corners_in_square, from_square
+from htf.maps.browser.sheets import Packed, Sheet, limits_of, pack, packed_changes
+from htf.maps.kinds import Boxes, Drawn, Grid
+from htf.maps.views import outlines
+from htf.maps.window import Window, is_same_system, row_areas, squares_of
 from htf.query.where import Where
 from htf.release.release import Release
 
@@ -41,21 +34,19 @@ HOW_TO_READ = (
     "Point at the map, tap it, or move it with the arrow keys, for a count and its "
     f"{LEVEL_TEXT} interval."
 )
-Place = dict[str, Any]  # where the rectangles of a sheet are, packed
 
 
 class GridSheets:
     """What a page of grids carries."""
 
-    def __init__(self, layers: Sequence[Grid]) -> None:
+    def __init__(self, given: Sequence[Drawn]) -> None:
+        self.layers = layers = [layer for layer in given if isinstance(layer, Grid)]
         for layer in layers:
             _check_place(layer)
-        self.layers = layers
         if layers[0].step is None and len(layers) > 1:
             _check_overlap(*layers)
         shown = layers[-1:] if layers[0].step else layers
-        crs = [one.release.domain.crs for one in shown]
-        self.plane = Plane.of(shown[0].release.domain) if crs[0] is None else None
+        self.plane = Plane.for_map(shown[0].release.domain)
         self.rings = [_ring(one.frame.domain, self.plane) for one in shown]
         corners = np.concatenate(self.rings)
         (west, north), (east, south) = corners.min(axis=0), corners.max(axis=0)
@@ -64,7 +55,9 @@ class GridSheets:
             "kind": "grid",
             "plane": None if self.plane is None else self.plane.to_dict(),
             "frame": self.frame,
-            "bounds": _in_degrees(west, north, east, south),
+            "bounds": np.column_stack(
+                from_square(*np.array([[west, east], [south, north]]))
+            ).tolist(),
             "unit": layers[0].unit,
             "per_box": isinstance(layers[0], Boxes),
             "shapes": [],
@@ -73,11 +66,8 @@ class GridSheets:
 
     def _read(self) -> None:
         """The sheets of all layers, with one scale of colours for those that are no differences."""
-        number = len(self.layers)
-        most = MOST_RECTANGLES // number
-        if self.layers[0].step:
-            most = min(MOST_RECTANGLES, MOST_IN_STEPS // number)
-        self.words: list[str] = []
+        most = MOST_IN_STEPS if self.layers[0].step else MOST_RECTANGLES
+        most = min(MOST_RECTANGLES, most // len(self.layers))
         self._places: list[tuple[FloatArray, Sheet, str]] = []
         if self.layers[0].second is None:
             self._places = [rectangles(layer, most) for layer in self.layers]
@@ -92,58 +82,34 @@ class GridSheets:
         boxes = replace(layer, second=None).outlines()
         if len(boxes) > MOST_OUTLINES:
             return frames
-        return frames | {"outlines": self._place(boxes, layer.release.domain.crs)}
+        return frames | {"outlines": self._place(boxes, layer)}
 
     def _are_leaves(self) -> bool:
         pairs = zip(self._places, self.layers, strict=True)
         return all(len(boxes) == len(layer.release) for (boxes, _, _), layer in pairs)
 
-    def sheets(self, number: int) -> list[Place]:
+    def sheets(self, number: int) -> list[Packed]:
         """One that shows at every zoom; of a difference, larger and smaller squares."""
         layer = self.layers[number]
-        crs = layer.release.domain.crs
         if layer.second is None:
             boxes, sheet, _ = self._places[number]
-            return [self._packed(self._place(boxes, crs), sheet, self.limits)]
-        grids = [layer.grid(size) for size in layer.sizes()]
-        sheets = [
-            Sheet.of_difference(areas_of_squares(grid), layer.difference(grid)) for grid in grids
-        ]
+            return [self._place(boxes, layer, sheet.area) | sheet.packed(self.limits)]
+        window = layer.window
+        grids = [window.grid(shape) for shape in window.shapes_to_compare()]
+        sheets = [Sheet.of_difference(areas_of_squares(grid), layer.counts(grid)) for grid in grids]
+        places = self._squares(grids, layer, SQUARE_PIXELS)
         return [
-            self._packed(self._place(squares_of(grid), crs) | zoom, sheet, limits_of([sheet]))
-            for grid, sheet, zoom in zip(
-                grids, sheets, self._zooms(grids, SQUARE_PIXELS), strict=True
-            )
+            place | sheet.packed(limits_of([sheet]))
+            for place, sheet in zip(places, sheets, strict=True)
         ]
 
-    def changes(self) -> list[list[Place] | None]:
-        """From each step to the next, in squares that all share. Squares of all sizes are asked about at once, so that
-        marks hold for all of them together."""
+    def changes(self) -> list[list[Packed] | None]:
+        """From each step to the next, in squares that all share."""
         latest = self.layers[-1]
         grids = grids_of_changes(latest)
-        areas = [areas_of_squares(grid) for grid in grids]
-        zooms = self._zooms(grids, CHANGE_PIXELS)
-        crs = latest.release.domain.crs
-        self.data["shapes"] = [
-            self._place(squares_of(grid), crs) | {"area": pack(area.astype(np.float32))} | zoom
-            for grid, area, zoom in zip(grids, areas, zooms, strict=True)
-        ]
-        asked = [
-            one.release.count(
-                np.vstack([rows_of_grid(one.release, one.axes, one.where, grid) for grid in grids])
-            )
-            for one in self.layers
-        ]
-        for before, after in pairwise(self.layers):
-            check_comparable(after.release, before.release)
-        steps = [subtracted(after, before) for before, after in pairwise(asked)]
-        every = np.concatenate(areas)
-        sheets = [
-            Sheet.of_difference(every, one, marks)
-            for one, marks in zip(steps, mark_together(steps), strict=True)
-        ]
-        ends = np.cumsum([0, *map(len, areas)]).tolist()
-        return packed_changes([[sheet.part(*cut) for cut in pairwise(ends)] for sheet in sheets])
+        self.data["shapes"] = self._squares(grids, latest, CHANGE_PIXELS)
+        answers = [[layer.counts(grid) for grid in grids] for layer in self.layers]
+        return packed_changes(self.layers, answers, [areas_of_squares(grid) for grid in grids])
 
     @property
     def caption(self) -> list[str]:
@@ -164,20 +130,21 @@ class GridSheets:
             ]
         return [HOW_TO_READ, *words]
 
-    def _zooms(self, grids: Sequence[Domain], pixels: int) -> list[Place]:
-        """At which zooms squares show: once they are so many pixels wide."""
+    def _squares(self, grids: Sequence[Domain], layer: Grid, pixels: int) -> list[Packed]:
+        """Where the squares of grids are, and at which zooms they show: once they are so many pixels wide."""
         width = float(np.ptp(self.rings[0][:, 0]))
         starts = [float(np.log2(pixels / (512 * width / grid.shape[0]))) for grid in grids]
-        starts = [0.0, *starts[1:], 99.0]
-        return [{"zoom": list(pair)} for pair in pairwise(starts)]
+        zooms = pairwise([0.0, *starts[1:], 99.0])
+        return [
+            self._place(squares_of(grid), layer, areas_of_squares(grid)) | {"zoom": list(zoom)}
+            for grid, zoom in zip(grids, zooms, strict=True)
+        ]
 
-    def _place(self, boxes: FloatArray, crs: str | None) -> Place:
-        corners = packed_corners(boxes, crs, self.plane, self.frame)
-        return {"length": len(boxes), "corners": pack(corners)}
-
-    @staticmethod
-    def _packed(place: Place, sheet: Sheet, limits: tuple[float, float]) -> Place:
-        return place | {"area": pack(sheet.area.astype(np.float32))} | sheet.packed(limits)
+    def _place(self, boxes: FloatArray, layer: Grid, area: FloatArray | None = None) -> Packed:
+        """Where rectangles are, and how large."""
+        corners = packed_corners(boxes, layer.release.domain.crs, self.plane, self.frame)
+        packed = {"length": len(boxes), "corners": pack(corners)}
+        return packed if area is None else packed | {"area": pack(area.astype(np.float32))}
 
 
 def _check_overlap(one: Grid, other: Grid) -> None:
@@ -200,10 +167,14 @@ def _check_place(layer: Grid) -> None:
 
 def grids_of_changes(layer: Grid) -> list[Domain]:
     """The squares in which steps are compared: large ones, and smaller ones for a closer look."""
-    asked = layer.release, layer.release
-    sizes = grids_to_compare(*asked, layer.axes, layer.where)
-    kept = [one for one in sizes if max(one) <= MOST_SQUARES][-MOST_GRIDS:] or sizes[:1]
-    return [shared_grid(*asked, size, layer.axes, layer.where) for size in kept]
+    shapes = layer.asked.shapes_to_compare()
+    kept = [one for one in shapes if max(one) <= MOST_SQUARES][-MOST_GRIDS:] or shapes[:1]
+    return [layer.asked.grid(shape) for shape in kept]
+
+
+def areas_of_squares(grid: Domain, unknown: float = 1.0) -> FloatArray:
+    """Those of all squares, column after column."""
+    return np.tile(row_areas(grid, unknown), grid.shape[0])
 
 
 def rectangles(layer: Grid, most: int = MOST_RECTANGLES) -> tuple[FloatArray, Sheet, str]:
@@ -211,24 +182,19 @@ def rectangles(layer: Grid, most: int = MOST_RECTANGLES) -> tuple[FloatArray, Sh
     text that says which of the two. Each is coloured if its own interval lies above zero."""
     if isinstance(layer, Boxes):
         return _boxes_of(layer)
-    release, axes, where = layer.release, layer.axes, layer.where
-    domain = release.domain
-    if domain.dimensions == 2 and drawn_axes(domain, axes) == (0, 1) and not where and len(release) <= most:  # fmt: skip
+    release, window = layer.release, layer.window
+    is_plain = release.domain.dimensions == 2 and window.drawn == (0, 1) and not layer.where
+    if is_plain and len(release) <= most:
         return _leaves(release)
-    first, end = ranges_in_cells(domain, drawn_axes(domain, axes), where)
-    cells = (end - first)[list(drawn_axes(domain, axes))]
-    scale = min(1.0, math.sqrt(most / float(np.prod(cells))))
-    shape = max(int(cells[0] * scale), 1), max(int(cells[1] * scale), 1)
-    seen = view(release, axes, where, shape)
-    answers = release.count(grid_rows(release, axes, where, *seen.edges))
-    each = 1.0 if layer.unit != "cell" else float(np.prod(cells)) / (shape[0] * shape[1])
-    sheet = Sheet.of(areas_of_squares(seen.domain) * each, answers, answers.low > 0)
+    columns, rows = np.ptp(window.cells, axis=1)[list(window.drawn)].tolist()
+    scale = min(1.0, math.sqrt(most / (columns * rows)))
+    shape = max(int(columns * scale), 1), max(int(rows * scale), 1)
+    grid = window.grid(shape)
+    answers = release.count(window.rows(grid))
+    area = areas_of_squares(grid, columns * rows / math.prod(shape))
     why = "the cells" if scale == 1 else "squares: the release has more leaves than this file shows"
-    return (
-        squares_of(seen.domain),
-        sheet,
-        f"The rectangles are {why}, {shape[0]:,} by {shape[1]:,}.",
-    )
+    text = f"The rectangles are {why}, {shape[0]:,} by {shape[1]:,}."
+    return squares_of(grid), Sheet.of(area, answers, answers.low > 0), text
 
 
 def _leaves(release: Release) -> tuple[FloatArray, Sheet, str]:
@@ -250,23 +216,12 @@ def _boxes_of(layer: Boxes) -> tuple[FloatArray, Sheet, str]:
     return layer.outlines(), sheet, ""
 
 
-def squares_of(grid: Domain) -> FloatArray:
-    """The squares of a grid as rows W,S,E,N."""
-    columns, rows = grid.shape
-    low = np.stack(np.divmod(np.arange(columns * rows), rows), axis=1)
-    return in_map_coordinates(grid, low, low + 1)
-
-
 def in_map_coordinates(domain: Domain, low: IntArray, high: IntArray) -> FloatArray:
     """Rectangles in cells of the first two axes, as rows W,S,E,N in map coordinates."""
-    x, y = domain.axes[:2]
-    edges = (
-        x.from_cells(low[:, 0]),
-        y.from_cells(low[:, 1]),
-        x.from_cells(high[:, 0]),
-        y.from_cells(high[:, 1]),
+    axes = list(enumerate(domain.axes[:2]))
+    return np.column_stack(
+        [axis.from_cells(ends[:, n]) for ends in (low, high) for n, axis in axes]
     )
-    return np.column_stack(edges)
 
 
 def packed_corners(
@@ -285,10 +240,10 @@ def packed_corners(
 def packed_outlines(release: Release, where: Where | None) -> dict[str, Any] | None:
     """The leaves along the first two axes, in their own frame; None if there are too many."""
     first, second = release.domain.names[:2]
-    boxes = outlines(release, (first, second), where)
+    boxes = outlines(release, Window.of(release.domain, (first, second), where))
     if len(boxes) > MOST_OUTLINES:
         return None
-    plane = Plane.of(release.domain) if release.domain.crs is None else None
+    plane = Plane.for_map(release.domain)
     corners = corners_in_square(boxes, release.domain.crs, plane).reshape(-1, 2)
     low, high = corners.min(axis=0), corners.max(axis=0)
     frame = float(low[0]), float(low[1]), float(np.max(high - low))
@@ -302,10 +257,3 @@ def _ring(domain: Domain, plane: Plane | None) -> FloatArray:
     bounds = np.array([[x.low, y.low, x.high, y.high]])
     corners = corners_in_square(bounds, domain.crs, plane).reshape(4, 2)
     return np.asarray(corners[[0, 1, 3, 2]])
-
-
-def _in_degrees(west: float, north: float, east: float, south: float) -> list[list[float]]:
-    """The south-west and the north-east corner of a part of the Mercator square."""
-    latitudes = np.degrees(np.arcsin(np.tanh((0.5 - np.array([south, north])) * 2 * np.pi)))
-    longitudes = (np.array([west, east]) - 0.5) * 360
-    return np.column_stack([longitudes, latitudes]).tolist()  # type: ignore[no-any-return]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,17 @@ from htf.estimation.level import LEVEL_TEXT
 from htf.frame.domain import Axis, Domain, FloatArray
 from htf.frame.names import BETWEEN
 from htf.maps.browser.mercator import Plane, to_degrees
-from htf.maps.browser.sheets import Sheet, limits_of, pack, pack_text, packed_changes
+from htf.maps.browser.sheets import (
+    Packed,
+    Sheet,
+    limits_of,
+    pack,
+    pack_text,
+    packed_changes,
+    packed_sheets,
+)
 from htf.maps.kinds import Areas, Drawn, Lines, PeopleLines, PeopleZones
 from htf.maps.zone_views import CutError, Shapes, ZoneView, bounds_of, view_flows, view_zones
-from htf.query.change import check_comparable, mark_together, subtracted
 from htf.query.shapes import need_shapely
 from htf.release.release import Release
 
@@ -29,7 +35,6 @@ MOST_PAIRS = 250_000  # of one level: about 2 MB of a file
 MOST_CORNERS = 300_000  # of a level, before its outlines are simplified
 FINEST = 1 / 10_000  # of the width of the map: simplified outlines are as true as that
 PLACES = 6  # decimals of degrees: a tenth of a metre
-Packed = dict[str, Any]
 
 
 class ShapeSheets:
@@ -47,8 +52,9 @@ class ShapeSheets:
         self.levels = _levels(first)
         domain = first.release.domain
         views = [_view(first, level) for level in self.levels]
-        plane = _plane(domain, views[0].shapes)
-        west, south, east, north = bounds_of(in_degrees(views[0].shapes, domain.crs, plane))
+        shapes = views[0].zones.shapes
+        plane = _plane(domain, shapes)
+        west, south, east, north = bounds_of(in_degrees(shapes, domain.crs, plane))
         names = [one.level for one in views]
         self.data: Packed = {
             "kind": "shapes",
@@ -79,33 +85,14 @@ class ShapeSheets:
                 {"shape": n, "trips": _packed_trips(release, _plain(level), self.layers[number])}
                 for n, level in enumerate(self.levels)
             ]
-        pairs = zip(self._sheets[number], self.limits, strict=True)
-        return [{"shape": n} | one.packed(limits) for n, (one, limits) in enumerate(pairs)]
+        return packed_sheets(self._sheets[number], self.limits)
 
     def changes(self) -> list[list[Packed] | None] | None:
-        """From each step to the next. Marks hold for all steps and levels together. Trips have none: too many pairs."""
+        """From each step to the next, in the zones of all levels. Trips have none: too many pairs."""
         if self.has_trips:
             return None
-        for before, after in pairwise(self.layers):
-            check_comparable(after.release, before.release)
-        found = [
-            [
-                subtracted(after.view.answers, before.view.answers)
-                for before, after in zip(*pair, strict=True)
-            ]
-            for pair in pairwise(self._zones)
-        ]
-        marked = iter(mark_together([one for of_step in found for one in of_step]))
-        areas = [zones.view.area for zones in self._zones[0]]
-        return packed_changes(
-            [
-                [
-                    Sheet.of_difference(area, one, next(marked))
-                    for area, one in zip(areas, of_step, strict=True)
-                ]
-                for of_step in found
-            ]
-        )
+        answers = [[zones.view.answers for zones in levels] for levels in self._zones]
+        return packed_changes(self.layers, answers, [one.view.area for one in self._zones[0]])
 
     @property
     def caption(self) -> list[str]:
@@ -119,8 +106,7 @@ class ShapeSheets:
         if first.second is not None or first.step is not None:
             return said
         view = _view(first, self.levels[0])
-        elsewhere = Areas.elsewhere_of(view, first.quantity)
-        return [*said, *(f"{text}." for text in elsewhere)]
+        return [*said, *(f"{text}." for text in view.elsewhere(first.quantity))]
 
 
 def _view(layer: Drawn, level: str) -> ZoneView:
@@ -149,7 +135,7 @@ def _sheet(layer: Areas) -> Sheet:
 def _packed_trips(release: Release, level: str, layer: Drawn) -> Packed:
     ends = [release.domain.names[number] for number in release.domain.outlined[:2]]
     views = [view_zones(release, level, layer.where, end) for end in ends]
-    is_small = np.prod([float(len(one.labels)) for one in views]) <= MOST_PAIRS
+    is_small = np.prod([float(len(one.zones.low)) for one in views]) <= MOST_PAIRS
     told = [one.answers for one in views]
     if is_small:
         told.append(view_flows(release, level, layer.where).answers)
@@ -201,9 +187,7 @@ def in_degrees(shapes: Shapes, crs: str | None, plane: Plane | None = None) -> S
 def lighter(shapes: Shapes, most: int = MOST_CORNERS) -> Shapes:
     """The same outlines, with fewer corners if there are very many. Neighbours still meet."""
     shapely = need_shapely("A map of zones")
-    if shapely.get_num_coordinates(shapes).sum() <= most or not hasattr(
-        shapely, "coverage_simplify"
-    ):
+    if shapely.get_num_coordinates(shapes).sum() <= most:
         return shapes
     west, south, east, north = bounds_of(shapes)
     return np.asarray(shapely.coverage_simplify(shapes, FINEST * max(east - west, north - south)))
@@ -212,35 +196,23 @@ def lighter(shapes: Shapes, most: int = MOST_CORNERS) -> Shapes:
 def geojson_of(shapes: Shapes, places: int = PLACES) -> list[Any]:
     """Each outline as GeoJSON; None for one that is empty."""
     shapely = need_shapely("A map of zones")
-    return [_geojson(shapely, shape, places) for shape in shapes]
-
-
-def _geojson(shapely: Any, shape: Any, places: int) -> dict[str, Any] | None:
-    polygons = [
-        [
-            np.round(shapely.get_coordinates(ring), places).tolist()
-            for ring in shapely.get_rings(part)
-        ]
-        for part in shapely.get_parts(shapely.orient_polygons(shape))
-    ]
-    polygons = [rings for rings in polygons if rings]
-    if not polygons:
-        return None
-    if len(polygons) == 1:
-        return {"type": "Polygon", "coordinates": polygons[0]}
-    return {"type": "MultiPolygon", "coordinates": polygons}
+    shapes = shapely.transform(shapely.orient_polygons(shapes), lambda xy: np.round(xy, places))
+    has_one = shapely.get_num_geometries(shapes) == 1
+    shapes = np.where(has_one, shapely.get_geometry(shapes, 0), shapes)
+    texts = np.where(shapely.is_empty(shapes), "null", shapely.to_geojson(shapes))
+    return [json.loads(text) for text in texts]
 
 
 def _packed_level(view: ZoneView, plane: Plane | None) -> Packed:
-    shapes = in_degrees(lighter(view.shapes), view.domain.crs, plane)
+    zones, labels = view.zones, view.zones.labels
+    shapes = in_degrees(lighter(zones.shapes), zones.domain.crs, plane)
     outlines = geojson_of(shapes, PLACES if plane is None else PLACES + 3)
-    above = list(zip(*view.above.values(), strict=True)) or [()] * len(view.labels)
     return {
         "name": view.level,
         "unit": view.unit,
-        "labels": view.labels,
-        "above": above,
-        "length": len(view.labels),
+        "labels": labels,
+        "above": list(zip(*zones.above, strict=True)) or [()] * len(labels),
+        "length": len(labels),
         "area": pack(np.asarray(view.area, dtype=np.float32)),
         "shapes": pack_text(json.dumps(outlines, separators=(",", ":"))),
     }

@@ -9,18 +9,21 @@ import base64
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from htf.frame.domain import FloatArray
+from htf.maps.layer import Layer
 from htf.maps.scale import density_limits, difference_limits
 from htf.maps.zone_views import per_area
 from htf.query.answer import Answer
-from htf.query.change import error_of_change
+from htf.query.change import check_comparable, error_of_change, mark_together, subtracted
 
 STEPS = 32  # numbers are rounded to 1/32 of their standard error
+Packed = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,12 +67,7 @@ class Sheet:
         value = columns["first"] - columns["second"] if self.is_difference else columns["count"]
         return per_area(value, self.area)
 
-    def part(self, start: int, stop: int) -> Sheet:
-        cut = slice(start, stop)
-        columns = {name: values[cut] for name, values in self.columns.items()}
-        return Sheet(self.area[cut], columns, self.std_error[cut], self.is_clear[cut])
-
-    def packed(self, limits: tuple[float, float]) -> dict[str, Any]:
+    def packed(self, limits: tuple[float, float]) -> Packed:
         """Marks are 1 where a count is more than noise, 2 where nobody can tell (colours.js)."""
         unsure = 0 if self.is_unsure is None else self.is_unsure & ~self.is_clear
         marks = np.asarray(self.is_clear + np.multiply(2, unsure), dtype=np.uint8)
@@ -77,20 +75,27 @@ class Sheet:
         return {**numbers, "clear": pack(marks), "limits": limits}
 
 
-def packed_changes(steps: Sequence[Sequence[Sheet]]) -> list[list[dict[str, Any]] | None]:
-    """Changes to each step but the first, which has none before it: a sheet for each shape, whose colours mean the same in
-    all steps."""
-    limits = [limits_of(of_shape) for of_shape in zip(*steps, strict=True)]
-    return [
-        None,
-        *(
-            [
-                {"shape": number} | one.packed(ends)
-                for number, (one, ends) in enumerate(zip(sheets, limits, strict=True))
-            ]
-            for sheets in steps
-        ),
+def packed_sheets(sheets: Sequence[Sheet], limits: Sequence[tuple[float, float]]) -> list[Packed]:
+    """A sheet for each shape, with the ends of its scale."""
+    pairs = zip(sheets, limits, strict=True)
+    return [{"shape": n} | one.packed(ends) for n, (one, ends) in enumerate(pairs)]
+
+
+def packed_changes(
+    layers: Sequence[Layer], answers: Sequence[Sequence[Answer]], areas: Sequence[FloatArray]
+) -> list[list[Packed] | None]:
+    """Changes to each layer but the first, which has none before it: a sheet for each shape. In all steps, colours mean the
+    same; marks hold for all steps and shapes together."""
+    for before, after in pairwise(layers):
+        check_comparable(after.release, before.release)
+    found = [list(map(subtracted, after, before)) for before, after in pairwise(answers)]
+    marks = iter(mark_together(list(chain.from_iterable(found))))
+    steps = [
+        [Sheet.of_difference(area, one, next(marks)) for area, one in zip(areas, step, strict=True)]
+        for step in found
     ]
+    limits = [limits_of(of_shape) for of_shape in zip(*steps, strict=True)]
+    return [None, *(packed_sheets(sheets, limits) for sheets in steps)]
 
 
 def limits_of(sheets: Sequence[Sheet]) -> tuple[float, float]:

@@ -14,6 +14,7 @@ import math
 import os
 import re
 import threading
+from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,9 @@ class Archive:
         self.etag = hashlib.sha256(head + repr(self._stamp).encode()).hexdigest()[:32]
         self.zooms = self._header["min_zoom"], min(self._header["max_zoom"], DEEPEST)
         self.bounds = _covered(self._header)
-        self.layers = _layers(told)
+        listed = told.get("vector_layers")
+        found = listed if isinstance(listed, list) else []
+        self.layers = [str(one["id"]) for one in found if isinstance(one, dict) and "id" in one]
         credit = re.sub(r"<[^>]*>", "", str(told.get("attribution") or self.path.stem))
         self.credit = html.unescape(credit)[:LONGEST_CREDIT]
 
@@ -181,12 +184,6 @@ def _check_directory(unpacked: bytes) -> None:
         raise ValueError("no archive has such a directory")
 
 
-def _layers(told: dict[str, Any]) -> list[str]:
-    listed = told.get("vector_layers")
-    found = listed if isinstance(listed, list) else []
-    return [str(one["id"]) for one in found if isinstance(one, dict) and "id" in one]
-
-
 def _covered(header: Any) -> Bounds:
     west, south, east, north = (
         header[name] / 10**7 for name in ("min_lon_e7", "min_lat_e7", "max_lon_e7", "max_lat_e7")
@@ -196,12 +193,9 @@ def _covered(header: Any) -> Bounds:
 
 
 def _common(one: Bounds, other: Bounds) -> Bounds:
-    return (
-        max(one[0], other[0]),
-        max(one[1], other[1]),
-        min(one[2], other[2]),
-        min(one[3], other[3]),
-    )
+    west, south = map(max, one[:2], other[:2])
+    east, north = map(min, one[2:], other[2:])
+    return west, south, east, north
 
 
 def overlaps(one: Bounds, other: Bounds) -> bool:
@@ -212,11 +206,8 @@ def overlaps(one: Bounds, other: Bounds) -> bool:
 def carried_tiles(path: Path, bounds: Bounds, fitting_zoom: float) -> tuple[dict[str, Any], str]:
     """The tiles around a map as text, from the zoom at which all of it is seen to the deepest that fits; and whose work
     they are."""
-    archive = Archive(path)
-    try:
+    with closing(Archive(path)) as archive:
         return _carried(archive, bounds, fitting_zoom), archive.credit
-    finally:
-        archive.close()
 
 
 def _carried(archive: Archive, bounds: Bounds, fitting_zoom: float) -> dict[str, Any]:
@@ -229,14 +220,14 @@ def _carried(archive: Archive, bounds: Bounds, fitting_zoom: float) -> dict[str,
             break
         found = {place: at for place in places_over(around, zoom) if (at := archive.find(place))}
         size = sum(length for _, length in {*chosen.values(), *found.values()})
-        if size > MOST_BYTES and not chosen:
+        if size > MOST_BYTES and chosen:
+            break
+        if size > MOST_BYTES:
             raise InputError(
                 f"the tiles of {archive.path} around this map have {size / 1e6:.1f} MB at zoom {zoom}, and a map in one file "
                 f"carries at most {MOST_BYTES // 10**6} MB: take an archive with fewer layers, draw a smaller map, or use "
                 "htf serve --basemap"
             )
-        if size > MOST_BYTES:
-            break
         chosen |= found
         deepest = zoom
     if not chosen:
@@ -246,7 +237,7 @@ def _carried(archive: Archive, bounds: Bounds, fitting_zoom: float) -> dict[str,
         )
     return {
         **archive.told(),
-        "minzoom": min(zoom for zoom, _, _ in chosen),
+        "minzoom": min(chosen)[0],
         "maxzoom": deepest,
         "bounds": list(_common(around, archive.bounds)),
         **_joined(archive, chosen),
