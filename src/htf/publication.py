@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
-from fractions import Fraction
 
 from htf.base import arguments
 from htf.curator.curator import Curator
@@ -15,7 +13,7 @@ from htf.frame.domain import Domain
 from htf.mechanisms import make_mechanism
 from htf.mechanisms.base import Mechanism
 from htf.privacy.budget import BudgetFile
-from htf.privacy.epsilon import Epsilon
+from htf.privacy.epsilon import Epsilon, EpsilonLike
 from htf.privacy.purchases import Measured
 from htf.release.release import Release
 
@@ -30,7 +28,7 @@ def default_mechanism(domain: Domain) -> str:
 
 def publish(
     matrix: FrequencyMatrix,
-    epsilon: Epsilon | str | int | float | Decimal | Fraction,
+    epsilon: EpsilonLike,
     mechanism: Mechanism | str | None = None,
     *,
     prior: Prior | Sequence[Prior] | None = None,

@@ -58,9 +58,8 @@ def _tell(sign: str, folder: Path) -> None:
     """A line of a few hundred bytes is written at once, whatever other threads write."""
     pipe = _guard()
     if pipe is not None:
-        with suppress(
-            OSError
-        ):  # somebody has ended it, or closed all files, whose numbers others have by now
+        # Somebody may have ended it, or closed all files, whose numbers others have by now.
+        with suppress(OSError):
             found = os.fstat(pipe)
             if stat.S_ISFIFO(found.st_mode) and _inodes.get(pipe, found.st_ino) == found.st_ino:
                 os.write(pipe, f"{sign}{os.fsencode(folder).hex()}\n".encode())

@@ -8,8 +8,6 @@ person moves them by all their shares together. Proof: docs/proofs/weights.md.
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 
@@ -21,12 +19,12 @@ from htf.errors import InputError
 from htf.frame.domain import IntArray
 from htf.privacy.budget import BudgetFile
 from htf.privacy.clipping import Clipped
-from htf.privacy.epsilon import Epsilon
+from htf.privacy.epsilon import EpsilonLike
 
 
 def measure_clipped(
     matrix: FrequencyMatrix,
-    epsilon: Epsilon | str | int | float | Decimal | Fraction,
+    epsilon: EpsilonLike,
     *,
     noise: NoiseSource | str = "opendp",
     budget: BudgetFile | None = None,

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +26,7 @@ from htf.frame.domain import IntArray
 from htf.privacy.activity import LEAST_PRICE, PARTS, Activity, marks
 from htf.privacy.apart import ToldApart, check_told_apart
 from htf.privacy.budget import BudgetFile, check_adds_up, still_charged
-from htf.privacy.epsilon import Epsilon
+from htf.privacy.epsilon import Epsilon, EpsilonLike
 from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection
 
 PARTS_OF_A_PERSON = PARTS  # over all marks together: what noise must cover
@@ -141,7 +139,7 @@ class RecordsPerPerson(ReadOnlyArrays):
 
 def measure_activity(
     people: RecordsPerPerson,
-    epsilon: Epsilon | str | int | float | Decimal | Fraction,
+    epsilon: EpsilonLike,
     *,
     noise: NoiseSource | str = "opendp",
     budget: BudgetFile | None = None,

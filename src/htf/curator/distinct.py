@@ -7,9 +7,6 @@ histogram, so one person moves one number by one. Proof: docs/proofs/people.md.
 
 from __future__ import annotations
 
-from decimal import Decimal
-from fractions import Fraction
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -31,13 +28,12 @@ from htf.privacy.distinct import (
     most_boxes,
     number_of_classes,
 )
-from htf.privacy.epsilon import Epsilon
+from htf.privacy.epsilon import Epsilon, EpsilonLike
 from htf.privacy.protection import PERIODS
 
 CLASSES_OF_A_PERSON = 1  # each person is counted in one class: what noise must cover
-PART_FOR_PEOPLE = (
-    5  # a fifth of epsilon tells how many people were in how many boxes: docs/distinct.md
-)
+# A fifth of epsilon tells how many people were in how many boxes: docs/distinct.md.
+PART_FOR_PEOPLE = 5
 
 
 class PeopleByBox(ReadOnlyArrays):
@@ -115,7 +111,7 @@ class PeopleByBox(ReadOnlyArrays):
 
 def measure_distinct(
     people: PeopleByBox,
-    epsilon: Epsilon | str | int | float | Decimal | Fraction,
+    epsilon: EpsilonLike,
     *,
     max_boxes: int | None = None,
     noise: NoiseSource | str = "opendp",

@@ -18,9 +18,8 @@ from htf.base import arguments
 from htf.errors import InputError
 
 MOST_NAMES = 50_000  # of one axis
-LONGEST_NAMES = (
-    3 * 2**20
-)  # bytes of JSON, of all axes of a map: the header of a release has room for that
+# Bytes of JSON, of all axes of a map: the header of a release has room for that.
+LONGEST_NAMES = 3 * 2**20
 MOST_LEVELS = 8
 LONGEST_LABEL = 200  # characters
 BETWEEN = ":"  # a level and a label, where the label alone is of two levels

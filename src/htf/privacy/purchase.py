@@ -195,7 +195,7 @@ def _read(value: Any, kind: str) -> Any:
     from htf.privacy.protection import Protection
 
     if kind == "Epsilon":
-        return Epsilon(0) if value == "0" else Epsilon.of(value)
+        return Epsilon.read(value)
     return Protection.from_dict(value) if kind == "Protection" else value
 
 

@@ -54,9 +54,8 @@ ITERATIONS = 500  # by then the error is within 0.2 % of where it ends
 REMEMBERED_STEPS = 10
 STRIP = 64
 LEAST_GAIN = 0.99
-MOST_WEIGHT = (
-    1e4  # of a sum, where a cell has 1: far beyond it, rounding makes errors look negative
-)
+# Of a sum, where a cell has 1: far beyond it, rounding makes errors look negative.
+MOST_WEIGHT = 1e4
 SUMS_TYPE = np.dtype("<i4")
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
