@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from htf.base import arguments
 from htf.curator.curator import Curator
 from htf.curator.frequency import FrequencyMatrix
-from htf.curator.noise import NoiseSource, noise_from_text
+from htf.curator.noise import NoiseSource, noise_of
 from htf.estimation.prior import Prior
 from htf.frame.domain import Domain
 from htf.mechanisms import make_mechanism
@@ -93,16 +93,6 @@ def publish(
         mechanism = make_mechanism(mechanism)
     remedy = "give the name of one, or make one with htf.make_mechanism(name)"
     arguments.instance(mechanism, Mechanism, "mechanism", remedy)  # type: ignore[type-abstract]
-    if isinstance(noise, str):
-        noise = noise_from_text(noise)
-    total = Epsilon.of(epsilon)
-    curator = Curator(
-        matrix,
-        total,
-        noise,
-        prior,
-        budget=budget,
-        label=label,
-        bought=bought,
-    )
+    source, total = noise_of(noise), Epsilon.of(epsilon)
+    curator = Curator(matrix, total, source, prior, budget=budget, label=label, bought=bought)
     return curator.run(mechanism, progress)

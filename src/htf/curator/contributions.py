@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
 from htf.curator.frequency import MOST_RECORDS
-from htf.curator.noise import NoiseSource, noise_from_text
+from htf.curator.noise import NoiseSource, noise_of
 from htf.curator.noise_check import check_noise
 from htf.curator.rehearsal import load_loops
 from htf.errors import InputError
@@ -188,19 +188,18 @@ def measure_activity(
     >>> [round(one) for one in htf.measure_activity(people, 0.5, noise="seeded:1").counted]
     [502, 409, 91]
     """
-    _check_people(people)
-    payment = Payment.of(epsilon, noise, budget, label, per, people.told_apart)
+    remedy = "make one with htf.RecordsPerPerson.from_records(records, most)"
+    arguments.instance(people, RecordsPerPerson, "people", remedy)
+    unit = Protection(PERSON, per=per).name
+    payment = Payment.of(epsilon, noise, budget, label, unit, people.told_apart)
     if payment.price < LEAST_PRICE:
         raise InputError(f"an activity of people costs at least {LEAST_PRICE}, got {payment.price}")
-    at = np.array([payment.price.units]).repeat(len(marks(people.most)))
     with payment.charged(Activity.kind) as entry:
-        noisy = parts_by_mark(people) + payment.noise.draw(at, PARTS_OF_A_PERSON)
-        drawn = payment.noise.description, payment.noise.private
         return Activity(
-            tuple(noisy.tolist()),
+            payment.add_noise(parts_by_mark(people), payment.price, PARTS_OF_A_PERSON),
             people.most,
             payment.price,
-            *drawn,
+            *payment.drawn,
             per=per,
             budget_entry=entry,
             weight=people.weight,
@@ -225,11 +224,6 @@ def parts_by_mark(people: RecordsPerPerson) -> IntArray:
     return found
 
 
-def _check_people(people: object) -> None:
-    remedy = "make one with htf.RecordsPerPerson.from_records(records, most)"
-    arguments.instance(people, RecordsPerPerson, "people", remedy)
-
-
 @dataclass(frozen=True)
 class Payment:
     """A measurement about people that is about to be paid for, with checked arguments."""
@@ -248,19 +242,25 @@ class Payment:
         noise: object,
         budget: object,
         label: object,
-        per: object,
+        unit: str,
         told_apart: ToldApart | None,
     ) -> Payment:
         if budget is not None:
             remedy = "open it with htf.BudgetFile(path, dataset)"
             arguments.instance(budget, BudgetFile, "budget", remedy)
         arguments.text(label, "label")
-        unit = Protection(PERSON, per=per).name  # type: ignore[arg-type]
         price = Epsilon.of(epsilon)  # type: ignore[arg-type]
-        source = noise_from_text(noise) if isinstance(noise, str) else noise
-        remedy = "or one of the texts opendp, fast and seeded:NUMBER"
-        arguments.instance(source, NoiseSource, "noise", remedy)  # type: ignore[type-abstract]
-        return cls(price, source, budget, label, unit, told_apart)  # type: ignore[arg-type]
+        return cls(price, noise_of(noise), budget, label, unit, told_apart)  # type: ignore[arg-type]
+
+    def add_noise(self, exact: IntArray, price: Epsilon, sensitivity: int) -> tuple[int, ...]:
+        """Exact numbers with noise, each for this price."""
+        units = np.full(len(exact), price.units, dtype=np.int64)
+        return tuple((exact + self.noise.draw(units, sensitivity)).tolist())
+
+    @property
+    def drawn(self) -> tuple[str, bool]:
+        """Where the noise comes from, and whether it is secret."""
+        return self.noise.description, self.noise.private
 
     @contextmanager
     def charged(self, what: str) -> Iterator[str | None]:

@@ -30,7 +30,7 @@ import numpy as np
 from htf.base import arguments
 from htf.base.numerals import whole
 from htf.base.processes import once_per_process
-from htf.curator.sampler import Words, WordSource, sample_discrete_laplace
+from htf.curator.sampler import Words, sample_discrete_laplace
 from htf.errors import InputError
 from htf.frame.domain import IntArray
 from htf.privacy.epsilon import UNITS_PER_EPSILON
@@ -179,13 +179,13 @@ class SeededNoise(NoiseSource):
     def __init__(self, seed: int) -> None:
         number = arguments.seed(seed, "the seed of noise")
         self.description = f"seeded:{number}"
-        self._words = _seeded_words(number)
+        self._generator = np.random.Generator(np.random.PCG64(number))
 
     def draw_at(self, rate: Fraction, size: int) -> IntArray:
-        return sample_discrete_laplace(rate, size, self._words)
+        return sample_discrete_laplace(rate, size, self.words)
 
     def words(self, number: int) -> Words:
-        return self._words(number)
+        return self._generator.integers(0, 2**32, size=number, dtype=np.uint32)
 
 
 class ScriptedNoise(NoiseSource):
@@ -222,6 +222,13 @@ def noise_from_text(text: str) -> NoiseSource:
     raise InputError(f"noise must be opendp, fast or seeded:NUMBER, got {text!r}")
 
 
+def noise_of(given: object) -> NoiseSource:
+    """A source of noise, or the one that a text names."""
+    source = noise_from_text(given) if isinstance(given, str) else given
+    remedy = "or one of the texts opendp, fast and seeded:NUMBER"
+    return arguments.instance(source, NoiseSource, "noise", remedy)  # type: ignore[type-abstract]
+
+
 def system_words(number: int) -> Words:
     """Uniform 32-bit words from the operating system's secure generator."""
     return np.frombuffer(os.urandom(4 * number), dtype=np.uint32)
@@ -231,11 +238,6 @@ def round_up(value: Fraction) -> float:
     """The smallest float not below `value`: noise may be larger than asked for, never smaller."""
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
-
-
-def _seeded_words(seed: int) -> WordSource:
-    generator = np.random.Generator(np.random.PCG64(seed))
-    return lambda number: generator.integers(0, 2**32, size=number, dtype=np.uint32)
 
 
 @once_per_process

@@ -38,9 +38,10 @@ from htf.curator.window import Steps, Window
 from htf.estimation.noise_law import noise_variance, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import MOST_GRID_CELLS, even_edges
+from htf.frame.hierarchy import refine
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
 from htf.privacy.epsilon import UNITS_PER_EPSILON
-from htf_bench.grids import check_most_cells, coarse_shape, cut_into_cells
+from htf_bench.grids import check_most_cells, coarse_shape
 from htf_bench.mechanisms.privlet import refuse_too_much_noise
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Hdmm(Mechanism):
         noisy = yield from window.linear_queries(
             strategies, edges, window.epsilon, "optimised sums of cells"
         )
-        leaves = cut_into_cells(window.tree, edges)
+        leaves = refine(window.tree, np.zeros(1, dtype=np.int64), edges)
         estimates, scales = estimate_cells(strategies, noisy, window.epsilon.units)
         facts = {"grid": list(grid), "strategies": [encode_strategy(s) for s in strategies]}
         return Histogram(leaves, estimates, scales, ESTIMATOR, facts)

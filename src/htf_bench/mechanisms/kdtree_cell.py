@@ -34,7 +34,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -44,6 +43,8 @@ from htf.curator.window import Steps, Window
 from htf.errors import InputError
 from htf.estimation.least_squares import TreeCounts
 from htf.estimation.noise_law import count_variances, scales_of_variances
+from htf.forecasts.counting import sum_boxes, summed_area_table
+from htf.forecasts.workloads import Boxes
 from htf.frame.domain import Domain, FloatArray, IntArray, cell_counts
 from htf.frame.grids import MOST_GRID_CELLS, even_edges, limit_parts
 from htf.frame.tree import RegionTree
@@ -161,7 +162,7 @@ class NoisyCells:
 
     @cached_property
     def _sums(self) -> IntArray:
-        return running_sums(self.values)
+        return summed_area_table(self.values)
 
     def boxes(self, tree: RegionTree, regions: IntArray) -> tuple[IntArray, IntArray]:
         """Regions that were cut along the lines of the grid, as boxes of its cells."""
@@ -179,7 +180,7 @@ class NoisyCells:
         return found
 
     def sum(self, low: IntArray, high: IntArray) -> IntArray:
-        return sum_boxes(self._sums, low, high)
+        return sum_boxes(self._sums, Boxes(low, high))
 
     def medians(self, low: IntArray, high: IntArray, axes: IntArray) -> IntArray:
         """The cut of each box, which is wide along its axis, that leaves the most equal halves."""
@@ -274,24 +275,6 @@ def combine_cells_and_counts(
     from_cells, cell_variances = cells.sum(low, high), cell_counts(low, high) * cells.variance
     share = own_variances / (own_variances + cell_variances)
     return own + share * (from_cells - own), scales_of_variances(share * cell_variances)
-
-
-def running_sums(values: NDArray[Any]) -> NDArray[Any]:
-    """Sums over all cells before each corner of the grid; one longer than the grid on every axis."""
-    table = np.pad(values, [(1, 0)] * values.ndim)
-    for axis in range(values.ndim):
-        np.cumsum(table, axis=axis, out=table)
-    return table
-
-
-def sum_boxes(table: NDArray[Any], low: IntArray, high: IntArray) -> NDArray[Any]:
-    """The sum in each rectangle of cells, by inclusion and exclusion at its corners."""
-    total = np.zeros(len(low), dtype=table.dtype)
-    for corner in product((False, True), repeat=table.ndim):
-        places = np.where(corner, high, low)
-        sign = -1 if (table.ndim - sum(corner)) % 2 else 1
-        total += sign * table[tuple(places.T)]
-    return total
 
 
 def first_best(scores: NDArray[Any], owners: IntArray) -> IntArray:
