@@ -82,7 +82,7 @@ def write_rivals(comparisons: Sequence[Comparison], folder: Path, command: str) 
     """The page with all tables, and a file with one row for each comparison and rival."""
     write_text(folder / PAGE, rivals_page(comparisons, command))
     rows = [row for one in comparisons for row in _tidy(one)]
-    table = pa.Table.from_pylist(rows, schema=TIDY).replace_schema_metadata({"warning": MARKING})
+    table = pa.Table.from_pylist(rows).replace_schema_metadata({"warning": MARKING})
     write_whole(folder / TABLE, lambda path: pq.write_table(table, path), overwrite=True)
 
 
@@ -96,25 +96,6 @@ def rivals_page(comparisons: Sequence[Comparison], command: str) -> str:
         parts.append(f"\n## {table_title(key)}\n\n{head}")
         parts += [f"| {' | '.join(row)} |" for one in group for row in table_rows(one)]
     return "\n".join(parts) + "\n"
-
-
-TIDY = pa.schema(
-    [
-        ("dataset", pa.string()),
-        ("epsilon", pa.float64()),
-        ("workload", pa.string()),
-        ("metric", pa.string()),
-        ("mechanism", pa.string()),
-        ("error", pa.float64()),
-        ("rival", pa.string()),
-        ("setting", pa.string()),
-        ("rival_error", pa.float64()),
-        ("is_best", pa.bool_()),
-        ("ratio", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-    ]
-)
 
 
 def _tidy(one: Comparison) -> list[dict[str, Any]]:

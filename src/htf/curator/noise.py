@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -179,13 +179,14 @@ class SeededNoise(NoiseSource):
     def __init__(self, seed: int) -> None:
         number = arguments.seed(seed, "the seed of noise")
         self.description = f"seeded:{number}"
-        self._generator = np.random.Generator(np.random.PCG64(number))
+        generator = np.random.Generator(np.random.PCG64(number))
+        self._words: WordSource = partial(generator.integers, 0, 2**32, dtype=np.uint32)
 
     def draw_at(self, rate: Fraction, size: int) -> IntArray:
-        return sample_discrete_laplace(rate, size, self.words)
+        return sample_discrete_laplace(rate, size, self._words)
 
     def words(self, number: int) -> Words:
-        return self._generator.integers(0, 2**32, size=number, dtype=np.uint32)
+        return self._words(number)
 
 
 class ScriptedNoise(NoiseSource):

@@ -158,9 +158,7 @@ def show_failures(results: Results) -> None:
     failures = results.failures()
     if not failures:
         return
-    distinct = {(f.data_set, f.mechanism, f.epsilon): f for f in failures}
-    shown = list(distinct.values())[:MOST_FAILURES_ON_SCREEN]
-    rows = [(f.data_set, f.mechanism, f.epsilon, f.reason) for f in shown]
+    rows = list({row[:3]: row for row in failures}.values())[:MOST_FAILURES_ON_SCREEN]
     title = f"{len(failures)} trials without a result (failures.parquet lists all of them)"
     show_table(("data set", "mechanism", ">epsilon", "why"), rows, title)
 

@@ -41,7 +41,7 @@ from htf.frame.grids import MOST_GRID_CELLS, even_edges
 from htf.frame.hierarchy import refine
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
 from htf.privacy.epsilon import UNITS_PER_EPSILON
-from htf_bench.grids import check_most_cells, coarse_shape
+from htf_bench.grids import NOTHING, check_most_cells, coarse_shape
 from htf_bench.mechanisms.privlet import refuse_too_much_noise
 
 if TYPE_CHECKING:
@@ -98,14 +98,14 @@ def reconstruct_hdmm(release: Release) -> tuple[FloatArray, FloatArray]:
     table, most_cells = release.measurements, int(release.parameters["most_cells"])
     grid = coarse_shape(release.domain.shape, most_cells, MOST_PER_AXIS)
     if math.prod(grid) != len(release):
-        return np.empty(0), np.empty(0)
+        return NOTHING
     try:
         packed = zip(release.facts["strategies"], grid, strict=True)
         strategies = [decode_strategy(text, cells) for text, cells in packed]
     except (KeyError, TypeError, ValueError, AttributeError):
-        return np.empty(0), np.empty(0)
+        return NOTHING
     if len(table) != math.prod(len(strategy) for strategy in strategies):
-        return np.empty(0), np.empty(0)
+        return NOTHING
     return estimate_cells(strategies, table.value, int(table.epsilon[0]))
 
 

@@ -59,9 +59,13 @@ from htf.mechanisms.base import (
     read_text,
     split_epsilon,
 )
+from htf_bench.grids import NOTHING
 
 CELLS_AND_COUNTS = "cells-and-counts"  # the estimator
 COMBINED, FRESH = "combined", "fresh"
+Cuts = tuple[
+    IntArray, IntArray, NDArray[np.bool_]
+]  # axes, places in cells of the grid, and whether each is worth making
 USUAL_CELLS = 2**16
 MOST_CELLS_PER_AXIS = 2**10  # all cells are asked for at once, by a square matrix for each axis
 
@@ -132,16 +136,7 @@ class KdTreeCell(TwoPhases):
         _, _, gains = cells.most_uniform_cuts(low, high)
         axes = np.argmax(high - low, axis=1)
         worth = gains > self.split_deviations**2 * cells.variance
-        return Cuts(axes, cells.medians(low, high, axes), worth)
-
-
-@dataclass(frozen=True)
-class Cuts:
-    """The cut of each node: its axis, its place in cells of the grid, and whether it is worth making."""
-
-    axes: IntArray
-    places: IntArray
-    worth: NDArray[np.bool_]
+        return axes, cells.medians(low, high, axes), worth
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,9 +253,9 @@ def grow_on_cells(
         wide = np.any(high - low > 1, axis=1)
         if not wide.any():
             return
-        cuts = choose_cuts(cells, low[wide], high[wide])
-        axes, places = cuts.axes[cuts.worth], cuts.places[cuts.worth]
-        level = tree.split(level[wide][cuts.worth], axes, cells.lines(axes, places)).ravel()
+        axes, places, worth = choose_cuts(cells, low[wide], high[wide])
+        axes, places = axes[worth], places[worth]
+        level = tree.split(level[wide][worth], axes, cells.lines(axes, places)).ravel()
 
 
 def combine_cells_and_counts(
@@ -286,17 +281,14 @@ def first_best(scores: NDArray[Any], owners: IntArray) -> IntArray:
 
 def reconstruct_cells_and_counts(release: Any) -> tuple[FloatArray, FloatArray]:
     """Estimates and scales of a release's leaves, from its measurements; nothing if they do not fit."""
-    fresh, coarse, counts = (
-        release.measurements.of_kind("count"),
-        release.measurements.of_kind("linear"),
-        TreeCounts(),
-    )
+    fresh, coarse = (release.measurements.of_kind(kind) for kind in ("count", "linear"))
     parts = release.facts.get("cells_per_axis", [])
     limits = [min(cells, MOST_CELLS_PER_AXIS) for cells in release.domain.shape]
     if len(parts) != len(limits) or math.prod(parts) != len(coarse):
-        return np.empty(0), np.empty(0)
+        return NOTHING
     if not all(type(n) is int and 1 <= n <= most for n, most in zip(parts, limits, strict=True)):
-        return np.empty(0), np.empty(0)
+        return NOTHING
+    counts = TreeCounts()
     counts.add(fresh.region, fresh.value, fresh.epsilon)
     cells = NoisyCells.of(release.domain.shape, parts, coarse.value, int(coarse.epsilon.sum()))
     return combine_cells_and_counts(release.tree, release.leaves, cells, counts)

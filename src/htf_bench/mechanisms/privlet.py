@@ -40,7 +40,7 @@ from htf.frame.grids import MOST_GRID_CELLS, even_edges
 from htf.frame.hierarchy import refine
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
-from htf_bench.grids import check_most_cells, coarse_shape, padded
+from htf_bench.grids import NOTHING, check_most_cells, coarse_shape, padded
 
 if TYPE_CHECKING:
     from htf.release.release import Release
@@ -83,7 +83,7 @@ def reconstruct_privlet(release: Release) -> tuple[FloatArray, FloatArray]:
     grid = coarse_shape(release.domain.shape, int(release.parameters["most_cells"]))
     table = release.measurements
     if len(table) != math.prod(padded(cells) for cells in grid):
-        return np.empty(0), np.empty(0)
+        return NOTHING
     return estimate_cells(grid, table.value, int(table.epsilon[0]))
 
 
