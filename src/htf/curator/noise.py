@@ -30,7 +30,7 @@ import numpy as np
 from htf.base import arguments
 from htf.base.numerals import whole
 from htf.base.processes import once_per_process
-from htf.curator.sampler import Words, sample_discrete_laplace
+from htf.curator.sampler import Words, WordSource, sample_discrete_laplace
 from htf.errors import InputError
 from htf.frame.domain import IntArray
 from htf.privacy.epsilon import UNITS_PER_EPSILON
