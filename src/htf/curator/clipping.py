@@ -74,8 +74,8 @@ def measure_clipped(
     price, told_apart = Epsilon.of(epsilon), matrix.told_apart
     payment = Payment.of(price, noise, budget, label, protection.name, told_apart)
     with payment.charged(Clipped.kind) as entry:
-        noisy = payment.add_noise(exact, price, protection.most_records)
-        return Clipped(*noisy, protection, price, *payment.drawn, budget_entry=entry)
+        within, above = payment.add_noise(exact, price, protection.most_records)
+        return Clipped(within, above, protection, price, *payment.drawn, budget_entry=entry)
 
 
 def records_by_weight(matrix: FrequencyMatrix) -> IntArray:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.curator.measurements import GridQueries, own_whole_number
+from htf.curator.measurements import GridQueries, NoisySums, own_whole_number
 from htf.errors import InputError
 from htf.frame.domain import IntArray
 from htf.frame.tree import RegionTree
@@ -68,14 +68,10 @@ class LeastCostBuckets(CurveMeasurement):
     def rows(self) -> int:
         return len(self.positions)
 
-    def exact(self, cells: ExactCells) -> IntArray:
-        """The costs of all buckets, by where they begin: row k holds those of 2^k positions."""
-        return bucket_costs(counts_along_curve(cells, self.edges, self.positions)) + self.penalty
-
     def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:
         from htf.curator.curve_kernels import least_cost_starts
 
-        costs = self.exact(cells)
+        costs = bucket_costs(counts_along_curve(cells, self.edges, self.positions)) + self.penalty
         for level, row in enumerate(costs):
             candidates = self.rows - 2**level + 1
             row[:candidates] += noise.draw_at(self.rate(level), candidates)
@@ -96,7 +92,7 @@ class LeastCostBuckets(CurveMeasurement):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WeightedRuns(CurveMeasurement):
+class WeightedRuns(CurveMeasurement, NoisySums):
     """Weighted sums of runs of positions: weights[i] times the records in starts[i] … stops[i] - 1.
 
     All are one measurement of the root, whose L1 sensitivity is the largest sum of the weights of

@@ -290,7 +290,7 @@ class PrivTreeSplits(Measurement):
             _check_axes(np.array(axes), np.array(axes), tree)
 
 
-class GridQueries(NoisyIntegers):
+class GridQueries(Measurement):
     """Questions about a coarser grid, with `edges` along each axis, that are charged once: to the whole map."""
 
     __slots__ = ()
@@ -299,10 +299,6 @@ class GridQueries(NoisyIntegers):
     def __post_init__(self) -> None:
         Measurement.__post_init__(self)
         object.__setattr__(self, "edges", tuple(own_integers(e, "edges") for e in self.edges))
-
-    def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:
-        rate = Fraction(int(self.epsilon[0]), UNITS_PER_EPSILON * self.sensitivity)
-        return self.exact(cells) + noise.draw_at(rate, self.rows)
 
     def details(self, answer: IntArray) -> dict[str, IntArray | int]:
         """All rows are paid for once, with the first; `cut` numbers them."""
@@ -321,8 +317,18 @@ class GridQueries(NoisyIntegers):
                 raise InputError(f"the edges of an axis must ascend from 0 to {cells}")
 
 
+class NoisySums(GridQueries, NoisyIntegers):
+    """An integer for each row, plus discrete Laplace noise of scale sensitivity / epsilon."""
+
+    __slots__ = ()
+
+    def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:
+        rate = Fraction(int(self.epsilon[0]), UNITS_PER_EPSILON * self.sensitivity)
+        return self.exact(cells) + noise.draw_at(rate, self.rows)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class LinearQueries(GridQueries):
+class LinearQueries(NoisySums):
     """Integer combinations of all cells: the Kronecker product of one matrix for each axis.
 
     Row (i, j, …) is the sum over cells of factors[0][i, x] * factors[1][j, y] * … * count(x, y, …).
