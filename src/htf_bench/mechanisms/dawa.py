@@ -45,6 +45,7 @@ import numpy as np
 from htf.curator.window import Steps, Window
 from htf.errors import BudgetError, InputError
 from htf.estimation.noise_law import noise_variance, scales_of_variances
+from htf.frame.curve import morton_index
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import even_edges
 from htf.frame.tree import RegionTree
@@ -200,15 +201,6 @@ def hilbert_index(places: IntArray, bits: int) -> IntArray:
         x, y = np.where(mirrored, side - 1 - x, x), np.where(mirrored, side - 1 - y, y)
         x, y = np.where(upper, x, y), np.where(upper, y, x)
     return np.asarray(index)
-
-
-def morton_index(places: IntArray, bits: int) -> IntArray:
-    """The bits of all axes interleaved, the first axis first."""
-    index: IntArray = np.zeros(places.shape[1], dtype=np.int64)
-    for bit in reversed(range(bits)):
-        for row in places:
-            index = 2 * index + (row >> bit & 1)
-    return index
 
 
 class Buckets:
