@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from htf.base import arguments
-from htf.curator.contributions import Payment
 from htf.curator.frequency import FrequencyMatrix
 from htf.curator.noise import NoiseSource
+from htf.curator.payment import Payment
 from htf.errors import InputError
 from htf.frame.domain import IntArray
 from htf.privacy.budget import BudgetFile

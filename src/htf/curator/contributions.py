@@ -8,25 +8,20 @@ Proof: docs/proofs/people.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
 from htf.curator.frequency import MOST_RECORDS
-from htf.curator.noise import NoiseSource, noise_of
-from htf.curator.noise_check import check_noise
-from htf.curator.rehearsal import load_loops
+from htf.curator.noise import NoiseSource
+from htf.curator.payment import Payment
 from htf.errors import InputError
 from htf.frame.domain import IntArray
 from htf.privacy.activity import LEAST_PRICE, PARTS, Activity, marks
 from htf.privacy.apart import ToldApart, check_told_apart
-from htf.privacy.budget import BudgetFile, check_adds_up, still_charged
-from htf.privacy.epsilon import Epsilon, EpsilonLike
+from htf.privacy.budget import BudgetFile
+from htf.privacy.epsilon import EpsilonLike
 from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection
 
 PARTS_OF_A_PERSON = PARTS  # over all marks together: what noise must cover
@@ -222,57 +217,3 @@ def parts_by_mark(people: RecordsPerPerson) -> IntArray:
     np.add.at(found, above, persons * upper)
     np.add.at(found, below, persons * (PARTS - upper))
     return found
-
-
-@dataclass(frozen=True)
-class Payment:
-    """A measurement about people that is about to be paid for, with checked arguments."""
-
-    price: Epsilon
-    noise: NoiseSource
-    budget: BudgetFile | None
-    label: str
-    unit: str
-    told_apart: ToldApart | None
-
-    @classmethod
-    def of(
-        cls,
-        epsilon: object,
-        noise: object,
-        budget: object,
-        label: object,
-        unit: str,
-        told_apart: ToldApart | None,
-    ) -> Payment:
-        if budget is not None:
-            remedy = "open it with htf.BudgetFile(path, dataset)"
-            arguments.instance(budget, BudgetFile, "budget", remedy)
-        arguments.text(label, "label")
-        price = Epsilon.of(epsilon)  # type: ignore[arg-type]
-        return cls(price, noise_of(noise), budget, label, unit, told_apart)  # type: ignore[arg-type]
-
-    def add_noise(self, exact: IntArray, price: Epsilon, sensitivity: int) -> tuple[int, ...]:
-        """Exact numbers with noise, each for this price."""
-        units = np.full(len(exact), price.units, dtype=np.int64)
-        return tuple((exact + self.noise.draw(units, sensitivity)).tolist())
-
-    @property
-    def drawn(self) -> tuple[str, bool]:
-        """Where the noise comes from, and whether it is secret."""
-        return self.noise.description, self.noise.private
-
-    @contextmanager
-    def charged(self, what: str) -> Iterator[str | None]:
-        """Charge before anything is drawn, and give the entry of the budget file."""
-        check_noise(self.noise)
-        load_loops()  # for the release that follows: without it this would be spent in vain
-        with still_charged(self.budget):
-            entry: str | None = None
-            if self.budget is not None:
-                check_adds_up(self.noise.private, {})
-                charge = self.budget.charge(
-                    self.price, what, self.label, unit=self.unit, told_apart=self.told_apart
-                )
-                entry = charge.id
-            yield entry

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
-from htf.curator.contributions import Payment
 from htf.curator.frequency import MOST_RECORDS
 from htf.curator.noise import NoiseSource
+from htf.curator.payment import Payment
 from htf.errors import InputError
 from htf.estimation.distinct import best_max_boxes
 from htf.frame.division import MOST_AREAS, Division
