@@ -43,10 +43,14 @@ from htf.curator.window import Steps, Window
 from htf.errors import InputError
 from htf.estimation.least_squares import TreeCounts
 from htf.estimation.noise_law import count_variances, scales_of_variances
-from htf.forecasts.counting import sum_boxes, summed_area_table
-from htf.forecasts.workloads import Boxes
 from htf.frame.domain import Domain, FloatArray, IntArray, cell_counts
-from htf.frame.grids import MOST_GRID_CELLS, even_edges, limit_parts
+from htf.frame.grids import (
+    MOST_GRID_CELLS,
+    even_edges,
+    limit_parts,
+    sum_boxes,
+    summed_area_table,
+)
 from htf.frame.tree import RegionTree
 from htf.mechanisms.base import (
     Histogram,
@@ -175,7 +179,7 @@ class NoisyCells:
         return found
 
     def sum(self, low: IntArray, high: IntArray) -> IntArray:
-        return sum_boxes(self._sums, Boxes(low, high))
+        return sum_boxes(self._sums, low, high)
 
     def medians(self, low: IntArray, high: IntArray, axes: IntArray) -> IntArray:
         """The cut of each box, which is wide along its axis, that leaves the most equal halves."""
