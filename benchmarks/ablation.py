@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("--leave-one-out", action="store_true")
     given = parser.parse_args()
     names = given.set or ([] if given.points else DEFAULT_SETS)
-    sets = [built_in_sets()[name]() for name in names]
+    sets = [built_in_sets()[name] for name in names]
     for path, bounds in zip(given.points, given.bounds, strict=True):
         west, south, east, north = map(float, bounds.split(","))
         domain = Domain.from_bounds(west, south, east, north, cells=1024)

@@ -15,7 +15,7 @@ from htf.files import write_whole
 from htf.forecasts.accuracy import show_value
 from htf_bench.marking import MARKING
 from htf_bench.metrics import MEANINGS, UNITS
-from htf_bench.summary import write_text
+from htf_bench.summary import table_of, write_text
 from htf_bench.tuned import Choice, Comparison
 
 HEADINGS = ("workload", "mechanism", "setting", ">error", ">ratio to it")
@@ -87,14 +87,12 @@ def write_rivals(comparisons: Sequence[Comparison], folder: Path, command: str) 
 
 
 def rivals_page(comparisons: Sequence[Comparison], command: str) -> str:
-    lines = " | ".join("---:" if name.startswith(">") else "---" for name in HEADINGS)
-    head = f"| {' | '.join(name.lstrip('>') for name in HEADINGS)} |\n| {lines} |"
     parts = ["# Against rivals at their best setting\n", PREFACE, f"**{MARKING}**\n"]
     parts.append(f"Made by `{command}`.\n")
     parts += [f"* {line}" for line in conclusions(comparisons)]
     for key, group in by_table(comparisons).items():
-        parts.append(f"\n## {table_title(key)}\n\n{head}")
-        parts += [f"| {' | '.join(row)} |" for one in group for row in table_rows(one)]
+        rows = [row for one in group for row in table_rows(one)]
+        parts.append(f"\n## {table_title(key)}\n\n{table_of(HEADINGS, rows)}")
     return "\n".join(parts) + "\n"
 
 

@@ -95,20 +95,19 @@ def _start_guard() -> int | None:
     finally:
         os.close(reading)
         os.close(nowhere)
-    _pipes.append(writing)
     _inodes[writing] = os.fstat(writing).st_ino
     return writing
 
 
 def _close_in_child() -> None:
     """Else a forked child would keep the pipe open for as long as it lives."""
-    for pipe in _pipes:
+    for pipe in _inodes:
         with suppress(OSError):
             os.close(pipe)
-    _pipes.clear()
+    _inodes.clear()
 
 
-_pipes: list[int] = []  # of this process: one, or one for each thread that came first
-_inodes: dict[int, int] = {}  # by which a pipe is known again
+# Of the pipes of this process, one or one for each thread that came first: by that a pipe is known again.
+_inodes: dict[int, int] = {}
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_in_child)

@@ -111,12 +111,8 @@ def _distinct(chain: Sequence[IntArray]) -> list[IntArray]:
 
 
 def _refined_together(domain: Domain) -> list[list[int]]:
-    groups: list[list[int]] = []
+    """Axes of the same names, which are cut at once."""
+    groups: dict[object, list[int]] = {}
     for number, axis in enumerate(domain.axes):
-        for group in groups:
-            if axis.levels and axis.levels == domain.axes[group[0]].levels:
-                group.append(number)
-                break
-        else:
-            groups.append([number])
-    return groups
+        groups.setdefault(axis.levels or number, []).append(number)
+    return list(groups.values())
