@@ -93,6 +93,7 @@ def publish(
         mechanism = make_mechanism(mechanism)
     remedy = "give the name of one, or make one with htf.make_mechanism(name)"
     arguments.instance(mechanism, Mechanism, "mechanism", remedy)  # type: ignore[type-abstract]
-    source, total = noise_of(noise), Epsilon.of(epsilon)
+    source = None if noise is None else noise_of(noise)
+    total = Epsilon.of(epsilon)
     curator = Curator(matrix, total, source, prior, budget=budget, label=label, bought=bought)
     return curator.run(mechanism, progress)
