@@ -99,19 +99,29 @@ def sum_above_mean_of_halves(
     sums = np.zeros((starts.size, 2, 3), np.int64)
     for i in range(starts.size):
         along = coordinates[axes[i]]
+        left_total, right_total, left_cells, right_cells = 0, 0, 0, 0
         for cell in range(starts[i], stops[i]):
-            half = 0 if along[cell] < cuts[i] else 1
-            sums[i, half, 0] += counts[cell]
-            sums[i, half, 2] += 1
-        sums[i, :, 1] = sums[i, :, 0]
-        means = sums[i, :, 0] // half_sizes[i]
-        if means[0] > 0 or means[1] > 0:  # else every non-empty cell is above the mean
-            sums[i, :, 1:] = 0
+            if along[cell] < cuts[i]:
+                left_total += counts[cell]
+                left_cells += 1
+            else:
+                right_total += counts[cell]
+                right_cells += 1
+        left_mean = left_total // half_sizes[i, 0]
+        right_mean = right_total // half_sizes[i, 1]
+        left_sum, right_sum = left_total, right_total
+        if left_mean > 0 or right_mean > 0:  # else every non-empty cell is above the mean
+            left_sum, right_sum, left_cells, right_cells = 0, 0, 0, 0
             for cell in range(starts[i], stops[i]):
-                half = 0 if along[cell] < cuts[i] else 1
-                if counts[cell] > means[half]:
-                    sums[i, half, 1] += counts[cell]
-                    sums[i, half, 2] += 1
+                if along[cell] < cuts[i]:
+                    if counts[cell] > left_mean:
+                        left_sum += counts[cell]
+                        left_cells += 1
+                elif counts[cell] > right_mean:
+                    right_sum += counts[cell]
+                    right_cells += 1
+        sums[i, 0, 0], sums[i, 0, 1], sums[i, 0, 2] = left_total, left_sum, left_cells
+        sums[i, 1, 0], sums[i, 1, 1], sums[i, 1, 2] = right_total, right_sum, right_cells
     return sums
 
 
