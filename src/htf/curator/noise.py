@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from fractions import Fraction
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -180,7 +180,7 @@ class SeededNoise(NoiseSource):
         number = arguments.seed(seed, "the seed of noise")
         self.description = f"seeded:{number}"
         generator = np.random.Generator(np.random.PCG64(number))
-        self._words: WordSource = partial(generator.integers, 0, 2**32, dtype=np.uint32)
+        self._words: WordSource = lambda n: generator.integers(0, 2**32, size=n, dtype=np.uint32)
 
     def draw_at(self, rate: Fraction, size: int) -> IntArray:
         return sample_discrete_laplace(rate, size, self._words)

@@ -87,7 +87,7 @@ def synthetic_trips(trips: int = 250_000, seed: int = 2021) -> Trips:
 def _draw_hours(generator: np.random.Generator, x: FloatArray, y: FloatArray) -> FloatArray:
     """In the morning, in the evening, or at any hour of the day."""
     centre = DISTRICTS[0]
-    east, north = to_degrees(centre.east, centre.north)
+    east, north = to_degrees(np.array(centre.east), np.array(centre.north))
     in_morning = 0.1 + 0.6 / (1 + np.exp(3.0 - _km(x - east, y - north)))
     kind = generator.random(len(x))
     morning, evening = generator.normal(8, 1, len(x)), generator.normal(18, 1.6, len(x))
