@@ -95,11 +95,6 @@ class Epsilon:
             )
         return cls(int(units))
 
-    @classmethod
-    def read(cls, text: EpsilonLike) -> Epsilon:
-        """What `str` gave. Unlike `of`, it takes 0."""
-        return cls(0) if text == "0" else cls.of(text)
-
     # Of operands that they do not know, operators say NotImplemented: Python's own error follows.
 
     def __add__(self, other: Epsilon) -> Epsilon:
@@ -170,6 +165,11 @@ class Epsilon:
 
 EpsilonLike: TypeAlias = Epsilon | str | int | float | Decimal | Fraction  # what Epsilon.of takes
 _WIDE = Context(prec=60, rounding=ROUND_FLOOR)
+
+
+def epsilon_from_text(text: EpsilonLike) -> Epsilon:
+    """What `str` gave. Unlike `Epsilon.of`, it takes 0."""
+    return Epsilon(0) if text == "0" else Epsilon.of(text)
 
 
 def cube_root_of_two_to(power: int) -> Fraction:

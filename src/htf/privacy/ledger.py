@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from htf.errors import BudgetError
 from htf.frame.domain import IntArray
 from htf.frame.tree import RegionTree
-from htf.privacy.epsilon import Epsilon
+from htf.privacy.epsilon import Epsilon, epsilon_from_text
 
 if TYPE_CHECKING:
     from htf.curator.measurements import Measurement
@@ -98,7 +98,7 @@ class LedgerLine:
         >>> LedgerLine.from_dict(line.to_dict()) == line
         True
         """
-        return cls(**{**data, **{name: Epsilon.read(data[name]) for name in PRICES}})
+        return cls(**{**data, **{name: epsilon_from_text(data[name]) for name in PRICES}})
 
 
 class Ledger:
