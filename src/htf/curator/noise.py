@@ -179,8 +179,7 @@ class SeededNoise(NoiseSource):
     def __init__(self, seed: int) -> None:
         number = arguments.seed(seed, "the seed of noise")
         self.description = f"seeded:{number}"
-        generator = np.random.Generator(np.random.PCG64(number))
-        self._words: WordSource = lambda n: generator.integers(0, 2**32, size=n, dtype=np.uint32)
+        self._words = _seeded_words(number)
 
     def draw_at(self, rate: Fraction, size: int) -> IntArray:
         return sample_discrete_laplace(rate, size, self._words)
@@ -239,6 +238,11 @@ def round_up(value: Fraction) -> float:
     """The smallest float not below `value`: noise may be larger than asked for, never smaller."""
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def _seeded_words(seed: int) -> WordSource:
+    generator = np.random.Generator(np.random.PCG64(seed))
+    return lambda number: generator.integers(0, 2**32, size=number, dtype=np.uint32)
 
 
 @once_per_process
