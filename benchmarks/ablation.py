@@ -28,10 +28,10 @@ from htf.estimation import expectation, interpolation
 from htf.estimation.least_squares import LEAST_SQUARES, least_squares, nonnegative_least_squares
 from htf.forecasts.datasets import DataSet
 from htf.frame.domain import Domain
-from htf_bench.bench import Bench
+from htf_bench.bench import Bench, BenchTrial
 from htf_bench.datasets import built_in_sets, open_points
 from htf_bench.specs import read_spec
-from htf_bench.trials import BenchTrial, run_trial
+from htf_bench.trials import run_trial
 from htf_bench.workloads import read_workload
 
 AREAS = ("random", "2%", "6%", "10%")
@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("--leave-one-out", action="store_true")
     given = parser.parse_args()
     names = given.set or ([] if given.points else DEFAULT_SETS)
-    sets = [built_in_sets()[name]() for name in names]
+    sets = [built_in_sets()[name] for name in names]
     for path, bounds in zip(given.points, given.bounds, strict=True):
         west, south, east, north = map(float, bounds.split(","))
         domain = Domain.from_bounds(west, south, east, north, cells=1024)

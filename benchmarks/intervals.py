@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("--points", action="append", default=[])
     parser.add_argument("--bounds", action="append", default=[])
     given = parser.parse_args()
-    sets = [built_in_sets()[n]() for n in given.set or ([] if given.points else DEFAULT_SETS)]
+    sets = [built_in_sets()[n] for n in given.set or ([] if given.points else DEFAULT_SETS)]
     for path, bounds in zip(given.points, given.bounds, strict=True):
         west, south, east, north = map(float, bounds.split(","))
         domain = Domain.from_bounds(west, south, east, north, cells=1024)

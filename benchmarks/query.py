@@ -27,7 +27,7 @@ from rich.table import Table
 from htf import Release
 from htf.base.compiled import many_ahead
 from htf.estimation.least_squares import TreeCounts
-from htf.frame.domain import Domain, FloatArray, IntArray, tiles
+from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import Epsilon
 from htf.query.boxes import axis_table, count_boxes
@@ -116,7 +116,7 @@ def main() -> None:
     many_ahead()
     random = np.random.default_rng(20240)
     low, high = make_leaves(random, make_points(random))
-    assert tiles(low, high, np.zeros(2, np.int64), np.full(2, SIDE))
+    assert np.prod(high - low, axis=1).sum() == SIDE**2
     estimates = random.poisson(MOST_POINTS_PER_LEAF, len(low)) + random.normal(0, 14, len(low))
     scales = np.full(len(low), 10.0)
     domain = Domain.from_bounds(0, 0, SIDE, SIDE, SIDE, crs=None)

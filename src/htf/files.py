@@ -28,9 +28,8 @@ from typing import IO, Protocol
 from htf.base import arguments
 from htf.errors import InputError, OutputError
 
-UNFINISHED = (
-    ".htf-"  # how the names of unfinished files start; hidden, so that no folder has them as input
-)
+# How the names of unfinished files start; hidden, so that no folder has them as input.
+UNFINISHED = ".htf-"
 SPARE = "release-"  # how the names of releases start that could not be written to their own place
 LONGEST_SUFFIX = 12
 PROBE = bytes(2**16)  # what a disk must have room for, or it is full

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
-from fractions import Fraction
 
 from htf.base import arguments
 from htf.curator.curator import Curator
 from htf.curator.frequency import FrequencyMatrix
-from htf.curator.noise import NoiseSource, noise_from_text
+from htf.curator.noise import NoiseSource, noise_of
 from htf.estimation.prior import Prior
 from htf.frame.domain import Domain
 from htf.mechanisms import make_mechanism
 from htf.mechanisms.base import Mechanism
 from htf.privacy.budget import BudgetFile
-from htf.privacy.epsilon import Epsilon
+from htf.privacy.epsilon import Epsilon, EpsilonLike
 from htf.privacy.purchases import Measured
 from htf.release.release import Release
 
@@ -30,7 +28,7 @@ def default_mechanism(domain: Domain) -> str:
 
 def publish(
     matrix: FrequencyMatrix,
-    epsilon: Epsilon | str | int | float | Decimal | Fraction,
+    epsilon: EpsilonLike,
     mechanism: Mechanism | str | None = None,
     *,
     prior: Prior | Sequence[Prior] | None = None,
@@ -95,16 +93,7 @@ def publish(
         mechanism = make_mechanism(mechanism)
     remedy = "give the name of one, or make one with htf.make_mechanism(name)"
     arguments.instance(mechanism, Mechanism, "mechanism", remedy)  # type: ignore[type-abstract]
-    if isinstance(noise, str):
-        noise = noise_from_text(noise)
+    source = None if noise is None else noise_of(noise)
     total = Epsilon.of(epsilon)
-    curator = Curator(
-        matrix,
-        total,
-        noise,
-        prior,
-        budget=budget,
-        label=label,
-        bought=bought,
-    )
+    curator = Curator(matrix, total, source, prior, budget=budget, label=label, bought=bought)
     return curator.run(mechanism, progress)

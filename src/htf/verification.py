@@ -25,7 +25,7 @@ from htf.estimation.least_squares import LEAST_SQUARES, NONNEGATIVE, estimate_le
 from htf.estimation.noise_law import count_scales
 from htf.estimation.worth import scale_to_all, worth_of
 from htf.frame.crs import same_projjson
-from htf.frame.domain import FloatArray, IntArray, tiles
+from htf.frame.domain import FloatArray, IntArray
 from htf.frame.nesting import Nesting
 from htf.mechanisms import find_mechanism
 from htf.privacy.activity import Activity
@@ -63,7 +63,6 @@ NOT_GIVEN = (
     MemoryError,
     np.linalg.LinAlgError,
 )
-MOST_NUMBERS = 2**24  # of the corners of all boxes, that are looked at one by one: 300 MB of memory
 SAME_FACTOR = 1e-9  # the last digits depend on the processor
 MOST_STEPS = 2**31  # regions times lines of the ledger: a minute; releases have some million
 PAID_TOGETHER = ("linear", "buckets", "runs")
@@ -193,13 +192,9 @@ def _take_crs(geo: Any) -> Any:
 
 
 def _check_tiling(release: Release) -> Check:
-    shape = np.array(release.domain.shape, dtype=np.int64)
-    dimensions = release.domain.dimensions
-    if len(release) * dimensions << dimensions <= MOST_NUMBERS:
-        passed = tiles(release.low, release.high, np.zeros_like(shape), shape)
-    else:  # by the tree, in less memory: regions of it that hold each of its ends once
-        cells = sum(release.tree.cells(release.leaves).tolist())
-        passed = cells == release.domain.size and release.tree.is_covered_once_by(release.leaves)
+    """The regions of a tree that was read hold each other as they must: each of its ends is in one leaf."""
+    cells = sum(release.tree.cells(release.leaves).tolist())
+    passed = cells == release.domain.size and release.tree.is_covered_once_by(release.leaves)
     return Check("tiling", passed, f"{len(release)} leaves cover the map, each cell once")
 
 

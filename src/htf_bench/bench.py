@@ -16,11 +16,11 @@ import numpy as np
 from htf.curator.frequency import FrequencyMatrix
 from htf.forecasts.counting import ExactCounter
 from htf.forecasts.datasets import DataSet
-from htf.forecasts.specs import Spec
 from htf.forecasts.workloads import Boxes, Workload, derive_seeds
 from htf.frame.domain import FloatArray, IntArray
 from htf.publication import publish
 from htf.release.release import Release
+from htf_bench.specs import BenchSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +33,20 @@ class Bench:
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One release to make and to judge."""
+class BenchTrial:
+    """One release to make and to judge, or what stands in its place."""
 
     data_set: DataSet
-    spec: Spec
+    spec: BenchSpec
     epsilon: str
     run: int
 
 
-def seeded_noise(bench: Bench, trial: Trial, purpose: str = "noise") -> str:
-    """The name of a source of noise that is the same whenever the trial is made."""
+def make_release(bench: Bench, trial: BenchTrial) -> Release:
+    """A release with seeded noise, the same whenever the trial is made, which is never private."""
     words = (trial.data_set.name, trial.spec.label, trial.epsilon, trial.run)
-    state = derive_seeds(bench.seed, purpose, *words).generate_state(2, np.uint64)
-    return f"seeded:{int(state[0]) << 64 | int(state[1])}"
-
-
-def make_release(bench: Bench, trial: Trial) -> Release:
-    """A release with seeded noise, which is never private."""
-    noise = seeded_noise(bench, trial)
+    state = derive_seeds(bench.seed, "noise", *words).generate_state(2, np.uint64)
+    noise = f"seeded:{int(state[0]) << 64 | int(state[1])}"
     return publish(load_once(trial.data_set), trial.epsilon, trial.spec.make(), noise=noise)
 
 

@@ -11,7 +11,7 @@ from htf_bench.judging import HELD, IN_PART, NOT_HELD, UNDECIDED, UNKNOWN, Findi
 from htf_bench.marking import MARKING
 from htf_bench.paper import Design
 from htf_bench.results import Results
-from htf_bench.summary import write_text
+from htf_bench.summary import table_of, write_text
 
 SIGNS = {HELD: "yes", IN_PART: "in part", NOT_HELD: "no", UNDECIDED: "undecided", UNKNOWN: "–"}
 
@@ -73,7 +73,7 @@ def _overview(judged: Sequence[tuple[Claim, list[Finding]]], names: Sequence[str
 def _section(number: int, claim: Claim, findings: Sequence[Finding]) -> str:
     counts = Counter(finding.verdict for finding in findings)
     told = ", ".join(f"{verdict} on {n}" for verdict, n in counts.items())
-    rows = "\n".join(f"| {f.data_set} | {f.verdict} | {f.measured} |" for f in findings)
+    rows = [(finding.data_set, finding.verdict, finding.measured) for finding in findings]
     return f"""
 ## {number}. {claim.section}: {told}
 
@@ -81,9 +81,7 @@ def _section(number: int, claim: Claim, findings: Sequence[Finding]) -> str:
 
 {claim.measure}
 
-| data set | held? | measured |
-| --- | --- | --- |
-{rows}
+{table_of(("data set", "held?", "measured"), rows)}
 """
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,12 +59,9 @@ class MatrixFile(DataSet):
         return f"{self!r} {file_state(self.path)}"
 
 
-def built_in_sets() -> dict[str, Callable[[], DataSet]]:
+def built_in_sets() -> dict[str, DataSet]:
     """Data sets that need no file, by name."""
-    sets: dict[str, Callable[[], DataSet]] = {CITY: lambda: City(CITY)}
-    for data_set in gaussian_sets():
-        sets[data_set.name] = lambda data_set=data_set: data_set  # type: ignore[misc]
-    return sets
+    return {one.name: one for one in (City(CITY), *gaussian_sets())}
 
 
 def gaussian_sets(
@@ -91,7 +88,7 @@ def open_points(text: str, columns: tuple[str, str], domain: Domain) -> PointsFi
     path = Path(text)
     if not is_file(path):
         raise InputError(
-            f"there is no file {path}; data sets that need none are {', '.join(built_in_sets())}"
+            f"there is no file {path}; data sets that need no file are {', '.join(built_in_sets())}"
         )
     return PointsFile(path.stem, path.resolve(), columns, domain)
 

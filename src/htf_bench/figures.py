@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,7 +83,7 @@ def draw_curves(results: Results, data_set: str, plan: FigurePlan) -> Figure:
     number = len(plan.panels)
     columns = number if number <= 4 else 3
     rows = -(-number // columns)
-    figure = _new_figure(13, 3.6 * rows + 1.6)
+    figure = new_figure((13, 3.6 * rows + 1.6), dpi=DOTS_PER_INCH)
     grid = figure.subplots(rows, columns, squeeze=False)
     spaces = list(grid.flat)
     used = spaces if number == len(spaces) else [*spaces[: number - 3], *spaces[-3:]]
@@ -100,7 +100,11 @@ def draw_curves(results: Results, data_set: str, plan: FigurePlan) -> Figure:
         axes.set_xlabel(plan.x_label, fontsize=9)
     for axes in grid[:, 0]:
         axes.set_ylabel(RELATIVE_ERROR, fontsize=9)
-    _add_frame(figure, f"{data_set}: {plan.title}", _legend(used))
+    labelled = [
+        pair for axes in used for pair in zip(*axes.get_legend_handles_labels(), strict=True)
+    ]
+    handles = {label: handle for handle, label in sorted(labelled, key=lambda pair: str(pair[1]))}
+    _add_frame(figure, f"{data_set}: {plan.title}", handles)
     return figure
 
 
@@ -115,10 +119,14 @@ def draw_dots(
     """A panel for each (title, data set, workload), a row for each mechanism, a colour for each epsilon."""
     columns = min(len(panels), 4)
     rows = -(-len(panels) // columns)
-    found = _collect(results, panels, series, entrants)
+    found = {
+        (data_set, workload, epsilon): compare_all(results, data_set, epsilon, [workload], entrants)
+        for _, data_set, workload in panels
+        for epsilon in series
+    }
     order = _order(found, entrants)
-    height = rows * (0.23 * len(order) + 0.9) + 1.6
-    figure = _new_figure(2.6 + 2.7 * columns, height)
+    size = 2.6 + 2.7 * columns, rows * (0.23 * len(order) + 0.9) + 1.6
+    figure = new_figure(size, dpi=DOTS_PER_INCH)
     grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
     for (name, data_set, workload), axes in zip(panels, grid.flat, strict=False):
         for number, epsilon in enumerate(series):
@@ -132,7 +140,8 @@ def draw_dots(
         axes.set_yticks(range(len(order)), order, fontsize=8.5)
     for axes in list(grid.flat)[len(panels) :]:
         axes.set_visible(False)
-    _mark_own_label(grid, order, highlighted)
+    for axes in grid[:, 0] if highlighted in order else ():
+        axes.get_yticklabels()[order.index(highlighted)].set_fontweight("bold")
     handles = dict(zip(*reversed(grid[0, 0].get_legend_handles_labels()), strict=True))
     _add_frame(figure, title, handles if len(series) > 1 else {}, f"{RELATIVE_ERROR}, logarithmic")
     return figure
@@ -142,26 +151,13 @@ def save_figure(figure: Figure, path: Path) -> None:
     write_whole(path, lambda unfinished: figure.savefig(unfinished, format="png"), overwrite=True)
 
 
-def _new_figure(width: float, height: float) -> Figure:
-    return new_figure((width, height), dpi=DOTS_PER_INCH)
-
-
-def _legend(panels: Iterable[Axes]) -> dict[str, Any]:
-    """Every label once, in order."""
-    found: dict[str, Any] = {}
-    for axes in panels:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    return dict(sorted(found.items()))
-
-
 def _draw_floor(
     axes: Axes, results: Results, data_set: str, workload: str, floor: tuple[BenchSpec, str]
 ) -> None:
     values = results.values(data_set, *floor, workload)
     if len(values):
-        look: dict[str, Any] = {"color": GREY, "ls": ":", "lw": 1.2, "zorder": 1}
-        axes.axhline(float(values.mean()), label="zero: answering nothing", **look)
+        mean = float(values.mean())
+        axes.axhline(mean, label="zero: answering nothing", color=GREY, ls=":", lw=1.2, zorder=1)
 
 
 def _draw_curve(axes: Axes, results: Results, data_set: str, workload: str, curve: Curve) -> None:
@@ -176,56 +172,23 @@ def _draw_curve(axes: Axes, results: Results, data_set: str, workload: str, curv
         aside = 0.006 * (curve.style - 2) * (found[-1][0] - found[0][0])
         x = [place + aside for place, _ in found]
         means = np.array([values.mean() for _, values in found])
-        look: dict[str, Any] = {
-            "color": colour,
-            "marker": marker,
-            "markersize": 5,
-            "capsize": 2,
-            "lw": 1.4,
-        }
-        axes.errorbar(
-            x, means, yerr=_spreads(means, [v for _, v in found]), label=curve.label, **look
-        )
-    if curve.own is not None:
-        _draw_own(axes, results, data_set, workload, curve, colour)
-
-
-def _draw_own(
-    axes: Axes, results: Results, data_set: str, workload: str, curve: Curve, colour: str
-) -> None:
-    spec, epsilon = curve.own or (curve.points[0].spec, "")
-    values = results.values(data_set, spec, epsilon, workload)
-    heights = results.values(data_set, spec, epsilon, NO_WORKLOAD, HEIGHT)
+        spreads = _spreads(means, [values for _, values in found])
+        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "lw": 1.4}
+        axes.errorbar(x, means, yerr=spreads, label=curve.label, capsize=2, **look)
+    if curve.own is None:
+        return
+    values = results.values(data_set, *curve.own, workload)
+    heights = results.values(data_set, *curve.own, NO_WORKLOAD, HEIGHT)
     if len(values) and len(heights):
-        look: dict[str, Any] = {
-            "marker": "*",
-            "s": 170,
-            "color": colour,
-            "edgecolor": "black",
-            "zorder": 5,
-        }
-        axes.scatter(
-            [heights.mean()], [values.mean()], label=f"{curve.label}, at its own height", **look
-        )
+        star: dict[str, Any] = {"marker": "*", "s": 170, "edgecolor": "black", "zorder": 5}
+        label = f"{curve.label}, at its own height"
+        axes.scatter([heights.mean()], [values.mean()], label=label, color=colour, **star)
 
 
 def _spreads(means: FloatArray, values: Sequence[FloatArray]) -> FloatArray:
     """Error bars of one standard deviation, kept above zero for the logarithmic scale."""
     spread = np.array([v.std(ddof=1) if len(v) > 1 else 0.0 for v in values])
     return np.stack([np.minimum(spread, 0.9 * means), spread])
-
-
-def _collect(
-    results: Results,
-    panels: Sequence[tuple[str, str, str]],
-    series: Sequence[str],
-    entrants: Sequence[Contender],
-) -> dict[tuple[str, str, str], list[Line]]:
-    return {
-        (data_set, workload, epsilon): compare_all(results, data_set, epsilon, [workload], entrants)
-        for _, data_set, workload in panels
-        for epsilon in series
-    }
 
 
 def _order(
@@ -277,13 +240,6 @@ def _draw_dots(
                 color=GREY,
                 va="center",
             )
-
-
-def _mark_own_label(grid: Any, order: Sequence[str], highlighted: str) -> None:
-    for axes in grid[:, 0]:
-        for tick, label in zip(axes.get_yticklabels(), order, strict=True):
-            if label == highlighted:
-                tick.set_fontweight("bold")
 
 
 def _dress_log_scale(axis: Any, axes: Axes) -> None:

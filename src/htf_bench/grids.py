@@ -15,8 +15,13 @@ import numpy as np
 from htf.errors import InputError
 from htf.frame.domain import Domain, IntArray
 from htf.frame.grids import limit_parts
+from htf.frame.hierarchy import cut_some
 from htf.frame.tree import RegionTree
 
+NOTHING = (
+    np.empty(0),
+    np.empty(0),
+)  # in place of estimates and scales, where measurements do not fit
 LEAST_MOST_CELLS = 2**16  # no map need be coarser than 256 x 256
 
 
@@ -52,13 +57,9 @@ class Grid:
         pieces, owners = regions, np.arange(len(regions))
         for axis in range(tree.dimensions):
             slabs = parts[owners, axis]
-            cut = slabs > 1
-            if not cut.any():
-                continue
-            cuts = self._even_cuts(tree, pieces[cut], axis, slabs[cut])
-            children = tree.cut(pieces[cut], np.full(int(cut.sum()), axis), cuts, slabs[cut] - 1)
-            pieces, owners = np.repeat(pieces, slabs), np.repeat(owners, slabs)
-            pieces[np.repeat(cut, slabs)] = children
+            cuts = self._even_cuts(tree, pieces, axis, slabs)
+            pieces = cut_some(tree, pieces, axis, cuts, slabs - 1)
+            owners = np.repeat(owners, slabs)
         return pieces
 
     def _even_cuts(
@@ -104,15 +105,3 @@ def coarse_shape(
             return tuple(grid)
         axis = min(growing, key=lambda a: (grid[a], -shape[a]))
         grid[axis] = min(2 * grid[axis], limits[axis])
-
-
-def cut_into_cells(tree: RegionTree, edges: Sequence[IntArray]) -> IntArray:
-    """Cut the whole map at all edges, one axis after the other. Returns the cells, row by row."""
-    regions = np.zeros(1, dtype=np.int64)
-    for axis, edge in enumerate(edges):
-        inner = edge[1:-1]
-        if len(inner):
-            each = np.full(len(regions), len(inner))
-            cuts = np.tile(inner, len(regions))
-            regions = tree.cut(regions, np.full(len(regions), axis), cuts, each)
-    return regions

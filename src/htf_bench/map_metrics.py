@@ -23,9 +23,8 @@ MAP_MEANINGS = {
     WASSERSTEIN: "how far records must be moved on average to turn one map into the other",
     MORAN: "difference of Moran's I, the correlation of squares with those beside them",
 }
-MOST_PILES = (
-    32  # squares per side between which records are moved: the time grows with the sixth power
-)
+# Squares per side between which records are moved: the time grows with the sixth power.
+MOST_PILES = 32
 MOST_STEPS = 10_000_000
 
 

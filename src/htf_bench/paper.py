@@ -185,25 +185,20 @@ def _sweep_epsilons(data_set: DataSet, scale: Scale) -> tuple[str, ...]:
 
 def plan_figures(lineup: Lineup, scale: Scale, epsilons: Sequence[str]) -> tuple[FigurePlan, ...]:
     """The paper's figures 5, 6 and 7, each of six panels."""
-    return (
-        FigurePlan(
+    height = "height of the tree"
+    by_height = "HTF against quadtrees, by height (a quadtree of k levels stands at 2k)"
+    ours, kd, quad = (HTF, HTF_LOW), tree_labels("kdtree"), tree_labels("quadtree")
+    plans = (
+        (
             "data-dependent",
             "HTF against kd-trees, by height",
-            "height of the tree",
-            _height_panels(lineup, epsilons, (HTF, HTF_LOW, *tree_labels("kdtree"))),
-            ZERO_FLOOR,
+            height,
+            _height_panels(lineup, epsilons, (*ours, *kd)),
         ),
-        FigurePlan(
-            "grids", "HTF against grids, by ε", "ε", _grid_panels(lineup, scale), ZERO_FLOOR
-        ),
-        FigurePlan(
-            "data-independent",
-            "HTF against quadtrees, by height (a quadtree of k levels stands at 2k)",
-            "height of the tree",
-            _height_panels(lineup, epsilons, (HTF, *tree_labels("quadtree"))),
-            ZERO_FLOOR,
-        ),
+        ("grids", "HTF against grids, by ε", "ε", _grid_panels(lineup, scale)),
+        ("data-independent", by_height, height, _height_panels(lineup, epsilons, (HTF, *quad))),
     )
+    return tuple(FigurePlan(*plan, ZERO_FLOOR) for plan in plans)
 
 
 def _height_panels(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -123,17 +122,6 @@ class Store:
             path.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A trial without a result."""
-
-    data_set: str
-    mechanism: str
-    epsilon: float
-    run: int
-    reason: str
-
-
 class Results:
     """The finished trials of a plan, for tables, figures and claims."""
 
@@ -176,17 +164,16 @@ class Results:
         }
         return min(means, key=lambda spec: means[spec]) if means else None
 
-    def failures(self) -> list[Failure]:
-        rows = self.failed.to_pylist()
+    def failures(self) -> list[tuple[str, str, float, str]]:
+        """Trials without a result: data set, mechanism, epsilon and reason."""
         return [
-            Failure(
+            (
                 row["dataset"],
                 label_of(row["mechanism"], row["parameters"]),
                 row["epsilon"],
-                row["run"],
                 row[FAILURE],
             )
-            for row in rows
+            for row in self.failed.to_pylist()
         ]
 
     def write(self, folder: Path) -> None:

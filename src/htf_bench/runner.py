@@ -6,18 +6,19 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
-from htf_bench.bench import Bench
+from htf_bench.bench import Bench, BenchTrial
 from htf_bench.results import Results, Store, finished_trials, read_results
 from htf_bench.specs import BenchSpec
-from htf_bench.trials import BenchTrial, Outcome, Plan, run_trial, trial_key
+from htf_bench.trials import Outcome, Plan, run_trial, trial_key
 
 # One thread a process: processes are what runs side by side, times are comparable, and sums of
 # floats do not depend on how many threads a library finds.
@@ -39,27 +40,19 @@ class Estimate:
     """The time left: what is still to do, each at the mean time of its like."""
 
     def __init__(self, trials: Sequence[BenchTrial], jobs: int) -> None:
-        self._jobs = jobs
-        self._left: dict[BenchSpec, int] = {}
-        for trial in trials:
-            self._left[trial.spec] = self._left.get(trial.spec, 0) + 1
-        self._times: dict[BenchSpec, tuple[float, int]] = {}
+        self._jobs, self._left = jobs, Counter(trial.spec for trial in trials)
+        self._times: dict[BenchSpec, list[float]] = {}
 
     def finish(self, outcome: Outcome) -> None:
         spec = outcome.trial.spec
         self._left[spec] -= 1
-        total, number = self._times.get(spec, (0.0, 0))
-        self._times[spec] = total + outcome.seconds + outcome.answering_seconds, number + 1
+        self._times.setdefault(spec, []).append(outcome.seconds + outcome.answering_seconds)
 
     @property
     def seconds_left(self) -> float:
-        known = [total / number for total, number in self._times.values()]
-        usual = sum(known) / len(known) if known else TYPICAL_SECONDS
-        work = 0.0
-        for spec, number in self._left.items():
-            total, timed = self._times.get(spec, (usual, 1))
-            work += number * total / timed
-        return work / self._jobs
+        known = {spec: fmean(times) for spec, times in self._times.items()}
+        usual = fmean(known.values()) if known else TYPICAL_SECONDS
+        return sum(n * known.get(spec, usual) for spec, n in self._left.items()) / self._jobs
 
 
 def trials_to_do(plan: Plan, folder: Path) -> list[BenchTrial]:

@@ -112,26 +112,22 @@ def write_summary(
     for data_set in dict.fromkeys(trial.data_set.name for trial in plan.trials):
         for metric in METRICS:
             rows = [
-                f"| {epsilon} {row}"
+                (epsilon, line.label, *map(show_value, line.values))
                 for epsilon in epsilons
-                for row in _rows(
-                    compare_all(results, data_set, epsilon, workloads, entrants, metric)
-                )
+                for line in compare_all(results, data_set, epsilon, workloads, entrants, metric)
             ]
             if rows:
-                head = f"\n## {data_set}: {metric} ({UNITS[metric]})\n\n"
-                parts.append(head + _head(workloads) + "\n".join(rows) + "\n")
+                table = table_of(("ε", "mechanism", *(f">{name}" for name in workloads)), rows)
+                parts.append(f"\n## {data_set}: {metric} ({UNITS[metric]})\n\n{table}\n")
     write_text(folder / "summary.md", "\n".join(parts))
     write_text(folder / "README.md", _readme(results, plan, command))
 
 
-def _head(workloads: Sequence[str]) -> str:
-    names = " | ".join(workloads)
-    return f"| ε | mechanism | {names} |\n| --- | --- |{' ---: |' * len(workloads)}\n"
-
-
-def _rows(lines: Sequence[Line]) -> list[str]:
-    return [f"| {line.label} | {' | '.join(map(show_value, line.values))} |" for line in lines]
+def table_of(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown. The headings of numbers begin with >."""
+    names = [name.removeprefix(">") for name in headings]
+    lines = ["---:" if name.startswith(">") else "---" for name in headings]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (names, lines, *rows))
 
 
 def _readme(results: Results, plan: Plan, command: str) -> str:
@@ -141,9 +137,7 @@ def _readme(results: Results, plan: Plan, command: str) -> str:
         f"\nThe boxes of {', '.join(from_data)} were drawn from the data too." if from_data else ""
     )
     seconds = median_seconds(results)
-    times = "\n".join(
-        f"| {label} | {seconds[label]:.3f} |" for label in sorted(seconds, key=lambda k: seconds[k])
-    )
+    rows = [(label, f"{seconds[label]:.3f}") for label in sorted(seconds, key=lambda k: seconds[k])]
     return f"""# A bench of mechanisms
 
 **{MARKING}**{notes}
@@ -157,9 +151,7 @@ Made by `{command}`, with {bench.queries} boxes per workload and seed {bench.see
 * `rivals.md`, `rivals.parquet`: with `--rivals tuned`, mechanisms against rivals at their best setting in hindsight.
 * `parts/`: finished trials. Run the same command again to resume.
 
-| mechanism | median seconds of a release |
-| --- | ---: |
-{times}
+{table_of(("mechanism", ">median seconds of a release"), rows)}
 """
 
 

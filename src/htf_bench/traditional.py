@@ -13,6 +13,7 @@ that one. The bench shows what their accuracy is bought with.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar, Self
@@ -25,8 +26,9 @@ from htf.errors import InputError
 from htf.forecasts.workloads import Boxes
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import even_edges
+from htf_bench.mechanisms.hdmm import minimise
 
-NEWTON_STEPS, CLOSE = 200, 1e-12
+MOST_STEPS = 500  # by far, to the chances of a table
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,10 @@ class Traditional:
             np.searchsorted(edge, cells, side="right") - 1
             for edge, cells in zip(edges, matrix.exact_coordinates, strict=True)
         ]
-        size = tuple(len(edge) - 1 for edge in edges)
-        square = np.ravel_multi_index(tuple(places), size)
-        counts = np.bincount(square, matrix.exact_counts, np.prod(size)).astype(np.int64)
-        changed = self.change(counts, generator).astype(np.float64)
-        return Table.of((edges[0], edges[1]), changed.reshape(size))
+        counts = np.zeros([len(edge) - 1 for edge in edges], dtype=np.int64)
+        np.add.at(counts, tuple(places), matrix.exact_counts)
+        changed = self.change(counts.ravel(), generator).astype(np.float64)
+        return Table.of((edges[0], edges[1]), changed.reshape(counts.shape))
 
     def change(self, counts: IntArray, generator: np.random.Generator) -> IntArray:
         """The counts as published."""
@@ -148,7 +149,7 @@ class CellKey(Traditional):
 def p_table(count: int, most: int, variance: float) -> FloatArray:
     """The chances of noise from -min(count, most) to most, with mean 0 and the given variance, that have the largest entropy.
 
-    They are exp(a v + b v^2) up to a factor. Newton's method finds a and b. A small count cannot have every variance: then
+    They are exp(a v + b v^2) up to a factor. A small count cannot have every variance: then
     the largest it can have is taken, on the two ends alone.
     """
     steps = np.arange(-min(count, most), most + 1, dtype=np.float64)
@@ -157,34 +158,17 @@ def p_table(count: int, most: int, variance: float) -> FloatArray:
         ends = np.zeros(len(steps))
         ends[0], ends[-1] = steps[-1] / (steps[-1] - steps[0]), -steps[0] / (steps[-1] - steps[0])
         return ends
-    features = np.stack([steps, steps**2])
-    wanted, weights = np.array([0.0, variance]), np.zeros(2)
-    for _ in range(NEWTON_STEPS):
-        chances = _chances(features, weights)
-        missing = wanted - features @ chances
-        if np.abs(missing).max() < CLOSE:
-            break
-        means = features @ chances
-        spread = (features * chances) @ features.T - np.outer(means, means)
-        step = np.asarray(np.linalg.solve(spread + 1e-15 * np.eye(2), missing))
-        weights = weights + _damped(features, weights, wanted, step)
-    return _chances(features, weights)
+    features = np.stack([steps, steps**2 - variance]) / most
+
+    def surprise(weights: FloatArray) -> tuple[float, FloatArray]:
+        """What is least where both features have the mean 0, which is its slope."""
+        logs = weights @ features
+        return math.log(np.exp(logs - logs.max()).sum()) + logs.max(), features @ _chances(logs)
+
+    return _chances(minimise(surprise, np.full(2, 0.01), MOST_STEPS) @ features)
 
 
-def _damped(
-    features: FloatArray, weights: FloatArray, wanted: FloatArray, step: FloatArray
-) -> FloatArray:
-    """The step, halved until it comes nearer."""
-    before = np.linalg.norm(wanted - features @ _chances(features, weights))
-    while np.linalg.norm(wanted - features @ _chances(features, weights + step)) > before:
-        if np.abs(step).max() < CLOSE:
-            return np.zeros(2)
-        step = step / 2
-    return step
-
-
-def _chances(features: FloatArray, weights: FloatArray) -> FloatArray:
-    logs = weights @ features
+def _chances(logs: FloatArray) -> FloatArray:
     unscaled = np.exp(logs - logs.max())
     return np.asarray(unscaled / unscaled.sum())
 

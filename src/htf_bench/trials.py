@@ -20,7 +20,7 @@ from htf.frame.domain import FloatArray
 from htf.mechanisms import registry
 from htf.release.release import Release
 from htf_bench import bench as benches
-from htf_bench.bench import Bench, Trial, answer_all, draw_questions, load_once
+from htf_bench.bench import Bench, BenchTrial, answer_all, draw_questions, load_once
 from htf_bench.map_metrics import measure_maps
 from htf_bench.metrics import measure_errors
 from htf_bench.specs import HEIGHT, ZERO, BenchSpec, traditional
@@ -30,13 +30,6 @@ from htf_bench.workloads import WholeMap
 FORMAT = "2"  # changes where results of the same trial would differ
 BOXES = "boxes"  # of the release; told beside the errors
 NO_WORKLOAD = ""
-
-
-@dataclass(frozen=True)
-class BenchTrial(Trial):
-    """One release to make and to judge, or what stands in its place."""
-
-    spec: BenchSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from htf.files import write_whole
 from htf.forecasts.accuracy import show_value
 from htf_bench.marking import MARKING
 from htf_bench.metrics import MEANINGS, UNITS
-from htf_bench.summary import write_text
+from htf_bench.summary import table_of, write_text
 from htf_bench.tuned import Choice, Comparison
 
 HEADINGS = ("workload", "mechanism", "setting", ">error", ">ratio to it")
@@ -82,39 +82,18 @@ def write_rivals(comparisons: Sequence[Comparison], folder: Path, command: str) 
     """The page with all tables, and a file with one row for each comparison and rival."""
     write_text(folder / PAGE, rivals_page(comparisons, command))
     rows = [row for one in comparisons for row in _tidy(one)]
-    table = pa.Table.from_pylist(rows, schema=TIDY).replace_schema_metadata({"warning": MARKING})
+    table = pa.Table.from_pylist(rows).replace_schema_metadata({"warning": MARKING})
     write_whole(folder / TABLE, lambda path: pq.write_table(table, path), overwrite=True)
 
 
 def rivals_page(comparisons: Sequence[Comparison], command: str) -> str:
-    lines = " | ".join("---:" if name.startswith(">") else "---" for name in HEADINGS)
-    head = f"| {' | '.join(name.lstrip('>') for name in HEADINGS)} |\n| {lines} |"
     parts = ["# Against rivals at their best setting\n", PREFACE, f"**{MARKING}**\n"]
     parts.append(f"Made by `{command}`.\n")
     parts += [f"* {line}" for line in conclusions(comparisons)]
     for key, group in by_table(comparisons).items():
-        parts.append(f"\n## {table_title(key)}\n\n{head}")
-        parts += [f"| {' | '.join(row)} |" for one in group for row in table_rows(one)]
+        rows = [row for one in group for row in table_rows(one)]
+        parts.append(f"\n## {table_title(key)}\n\n{table_of(HEADINGS, rows)}")
     return "\n".join(parts) + "\n"
-
-
-TIDY = pa.schema(
-    [
-        ("dataset", pa.string()),
-        ("epsilon", pa.float64()),
-        ("workload", pa.string()),
-        ("metric", pa.string()),
-        ("mechanism", pa.string()),
-        ("error", pa.float64()),
-        ("rival", pa.string()),
-        ("setting", pa.string()),
-        ("rival_error", pa.float64()),
-        ("is_best", pa.bool_()),
-        ("ratio", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-    ]
-)
 
 
 def _tidy(one: Comparison) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from htf.files import UNFINISHED
 from htf.forecasts.accuracy import show_number, show_value
 from htf.forecasts.datasets import City
 from htf_bench import results as results_module
-from htf_bench.bench import Bench
+from htf_bench.bench import Bench, BenchTrial
 from htf_bench.claims import CLAIMS, SPARSITY, gains_with_sparsity, is_parabolic
 from htf_bench.claims_page import claims_page, judge_claims
 from htf_bench.datasets import GaussianSet, gaussian_sets, is_matrix, open_matrix
@@ -49,7 +49,7 @@ from htf_bench.specs import (
     read_specs,
 )
 from htf_bench.summary import compare_all, contenders
-from htf_bench.trials import BenchTrial, Outcome, Plan, plan_trials, run_trial, trial_key
+from htf_bench.trials import Outcome, Plan, plan_trials, run_trial, trial_key
 from htf_bench.workloads import read_workload
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 1024)
@@ -229,7 +229,7 @@ def test_what_is_kept_is_read_once_and_marked(
     made_up(tmp_path, outcomes)
     results = made_up(tmp_path, outcomes)  # everything kept twice
     assert results.values("small", spec, "0.1", "random").tolist() == [1, 2, 3]
-    assert [failure.reason for failure in results.failures()] == ["BudgetError: too small"]
+    assert [reason for *_, reason in results.failures()] == ["BudgetError: too small"]
     results.write(tmp_path)
     table = pq.read_table(tmp_path / "results.parquet")
     assert table.column_names == [

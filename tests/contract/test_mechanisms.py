@@ -219,7 +219,7 @@ def test_nothing_a_mechanism_holds_leads_to_the_data() -> None:
     mechanism = Nosy()
     curator = Curator(matrix, Epsilon.of(1), SeededNoise(4))
     release = curator.run(mechanism)
-    sensitive = {id(matrix), id(curator), id(curator._cells), id(curator._noise)}
+    sensitive = {id(matrix), id(curator), id(curator._cells), id(curator._payment.noise)}
     sensitive |= {id(matrix.exact_counts), id(matrix.exact_coordinates)}
     sensitive |= {id(curator._cells._counts), id(curator._cells._coordinates)}
     for held in (mechanism.held, release):

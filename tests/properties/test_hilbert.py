@@ -23,9 +23,10 @@ from htf.curator.curve_measurements import (
 )
 from htf.curator.measurements import joint
 from htf.curator.noise import NoiseSource, ScriptedNoise, SeededNoise
+from htf.frame.curve import morton_index
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.tree import RegionTree
-from htf_bench.mechanisms.dawa import Curve, hilbert_index, morton_index
+from htf_bench.mechanisms.dawa import Curve, hilbert_index
 from support import dense, grid, matrices, with_one_more
 from telling import examples, telling
 

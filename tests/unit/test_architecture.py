@@ -29,6 +29,7 @@ SENSITIVE = {
     "htf.curator.curve_kernels",
     "htf.curator.curator",
     "htf.curator.contributions",
+    "htf.curator.payment",
     "htf.curator.distinct",
     "htf.curator.clipping",
     "htf.recipes.make",

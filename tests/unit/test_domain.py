@@ -11,10 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import Axis, Domain, InputError
-from htf.frame.domain import tiles
-from htf.frame.tree import RegionTree
 from support import grid
-from telling import examples
 
 
 @pytest.mark.parametrize(
@@ -75,54 +72,3 @@ def test_edges_go_there_and_back(low: float, width: float, cells: int, edge: int
     assert coordinate[2] == axis.low
     slack = 1e-9 + 8 * np.spacing(max(abs(low), abs(axis.high))) * axis.cells_per_unit
     assert axis.to_cells(coordinate)[0] == pytest.approx(edge, abs=slack)
-
-
-def _box(low: Any, high: Any) -> tuple[Any, Any]:
-    return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
-
-
-def naive_tiles(low: Any, high: Any, shape: tuple[int, ...]) -> bool:
-    covered = np.zeros(shape, dtype=np.int64)
-    for first, last in zip(low, high, strict=True):
-        if np.any(first < 0) or np.any(last > shape) or np.any(first >= last):
-            return False
-        covered[tuple(slice(a, b) for a, b in zip(first, last, strict=True))] += 1
-    return bool(np.all(covered == 1))
-
-
-@given(st.data())
-@examples(200)
-def test_tiles_agrees_with_painting_the_cells(data: Any) -> None:
-    """On real tilings, and on tilings with one edge moved, a box dropped or a box doubled."""
-    shape = tuple(data.draw(st.integers(2, 5)) for _ in range(data.draw(st.integers(1, 3))))
-    tree = RegionTree(shape)
-    for _ in range(data.draw(st.integers(0, 5))):
-        uncut = np.flatnonzero(tree.slabs == 0)
-        region = int(data.draw(st.sampled_from(uncut.tolist())))
-        axis = data.draw(st.integers(0, len(shape) - 1))
-        if tree.high[region, axis] - tree.low[region, axis] > 1:
-            cut = data.draw(
-                st.integers(int(tree.low[region, axis]) + 1, int(tree.high[region, axis]) - 1)
-            )
-            tree.split(*(np.array([v]) for v in (region, axis, cut)))
-    leaves = np.flatnonzero(tree.slabs == 0)
-    low, high = tree.low[leaves].copy(), tree.high[leaves].copy()
-    outer = np.zeros(len(shape), dtype=np.int64), np.array(shape)
-    assert tiles(low, high, *outer)
-    row = data.draw(st.integers(0, len(leaves) - 1))
-    match data.draw(st.sampled_from(["move", "drop", "double"])):
-        case "move":
-            side = data.draw(st.sampled_from([low, high]))
-            side[row, data.draw(st.integers(0, len(shape) - 1))] += data.draw(
-                st.sampled_from([-1, 1])
-            )
-        case "drop":
-            low, high = np.delete(low, row, axis=0), np.delete(high, row, axis=0)
-        case "double":
-            low, high = np.vstack([low, low[row]]), np.vstack([high, high[row]])
-    assert tiles(low, high, *outer) == naive_tiles(low, high, shape) is False
-
-
-def test_overlaps_that_add_up_to_the_right_area_are_no_tiling() -> None:
-    low, high = _box([[0, 0], [0, 1]], [[2, 2], [2, 2]])
-    assert not tiles(low, high, *_box([0, 0], [3, 2]))

@@ -58,9 +58,8 @@ def _tell(sign: str, folder: Path) -> None:
     """A line of a few hundred bytes is written at once, whatever other threads write."""
     pipe = _guard()
     if pipe is not None:
-        with suppress(
-            OSError
-        ):  # somebody has ended it, or closed all files, whose numbers others have by now
+        # Somebody may have ended it, or closed all files, whose numbers others have by now.
+        with suppress(OSError):
             found = os.fstat(pipe)
             if stat.S_ISFIFO(found.st_mode) and _inodes.get(pipe, found.st_ino) == found.st_ino:
                 os.write(pipe, f"{sign}{os.fsencode(folder).hex()}\n".encode())
@@ -96,20 +95,19 @@ def _start_guard() -> int | None:
     finally:
         os.close(reading)
         os.close(nowhere)
-    _pipes.append(writing)
     _inodes[writing] = os.fstat(writing).st_ino
     return writing
 
 
 def _close_in_child() -> None:
     """Else a forked child would keep the pipe open for as long as it lives."""
-    for pipe in _pipes:
+    for pipe in _inodes:
         with suppress(OSError):
             os.close(pipe)
-    _pipes.clear()
+    _inodes.clear()
 
 
-_pipes: list[int] = []  # of this process: one, or one for each thread that came first
-_inodes: dict[int, int] = {}  # by which a pipe is known again
+# Of the pipes of this process, one or one for each thread that came first: by that a pipe is known again.
+_inodes: dict[int, int] = {}
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_in_child)

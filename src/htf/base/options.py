@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 OPTION = "option"
-LAST, EITHER = (
-    "last",
-    "either",
-)  # what an option of two fields may lack: the last with its sign, or either around it
+# What an option of two fields may lack: the last with its sign, or either around it.
+LAST, EITHER = "last", "either"
 AUTO = "auto"  # in place of a number: it follows from a noisy measurement
 USUAL_MOST_RECORDS = 2000  # of a person, in an activity, where nothing else is said
 

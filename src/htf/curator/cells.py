@@ -206,9 +206,9 @@ class ExactCells:
         known, tree = len(self._starts), self._tree
         if known == len(tree):
             return
-        self._starts = np.concatenate([self._starts, np.zeros(len(tree) - known, dtype=np.int64)])
-        self._stops = np.concatenate([self._stops, np.zeros(len(tree) - known, dtype=np.int64)])
         new = np.arange(known, len(tree))
+        ends = self._starts, self._stops
+        self._starts, self._stops = (np.append(one, np.zeros_like(new)) for one in ends)
         for depth in np.unique(tree.depth[new]):
             self._sort_children(new[tree.depth[new] == depth])
 

@@ -7,26 +7,22 @@ person moves them by all their shares together. Proof: docs/proofs/weights.md.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from decimal import Decimal
-from fractions import Fraction
-
 import numpy as np
 
 from htf.base import arguments
-from htf.curator.contributions import Payment
 from htf.curator.frequency import FrequencyMatrix
 from htf.curator.noise import NoiseSource
+from htf.curator.payment import Payment
 from htf.errors import InputError
 from htf.frame.domain import IntArray
 from htf.privacy.budget import BudgetFile
 from htf.privacy.clipping import Clipped
-from htf.privacy.epsilon import Epsilon
+from htf.privacy.epsilon import Epsilon, EpsilonLike
 
 
 def measure_clipped(
     matrix: FrequencyMatrix,
-    epsilon: Epsilon | str | int | float | Decimal | Fraction,
+    epsilon: EpsilonLike,
     *,
     noise: NoiseSource | str = "opendp",
     budget: BudgetFile | None = None,
@@ -75,13 +71,11 @@ def measure_clipped(
     arguments.instance(matrix, FrequencyMatrix, "matrix", first)
     exact = records_by_weight(matrix)
     protection = matrix.protection
-    payment = Payment.of(epsilon, noise, budget, label, protection.per, matrix.told_apart)
-    payment = replace(payment, unit=protection.name)
-    units = np.full(len(exact), payment.price.units, dtype=np.int64)
+    price, told_apart = Epsilon.of(epsilon), matrix.told_apart
+    payment = Payment.of(price, noise, budget, label, protection.name, told_apart)
     with payment.charged(Clipped.kind) as entry:
-        within, above = (exact + payment.noise.draw(units, protection.most_records)).tolist()
-        drawn = payment.noise.description, payment.noise.private
-        return Clipped(within, above, protection, payment.price, *drawn, budget_entry=entry)
+        within, above = payment.add_noise(exact, price, protection.most_records)
+        return Clipped(within, above, protection, price, *payment.drawn, budget_entry=entry)
 
 
 def records_by_weight(matrix: FrequencyMatrix) -> IntArray:

@@ -8,27 +8,20 @@ Proof: docs/proofs/people.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
 from htf.curator.frequency import MOST_RECORDS
-from htf.curator.noise import NoiseSource, noise_from_text
-from htf.curator.noise_check import check_noise
-from htf.curator.rehearsal import load_loops
+from htf.curator.noise import NoiseSource
+from htf.curator.payment import Payment
 from htf.errors import InputError
 from htf.frame.domain import IntArray
 from htf.privacy.activity import LEAST_PRICE, PARTS, Activity, marks
 from htf.privacy.apart import ToldApart, check_told_apart
-from htf.privacy.budget import BudgetFile, check_adds_up, still_charged
-from htf.privacy.epsilon import Epsilon
+from htf.privacy.budget import BudgetFile
+from htf.privacy.epsilon import EpsilonLike
 from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, PERSON, Protection
 
 PARTS_OF_A_PERSON = PARTS  # over all marks together: what noise must cover
@@ -141,7 +134,7 @@ class RecordsPerPerson(ReadOnlyArrays):
 
 def measure_activity(
     people: RecordsPerPerson,
-    epsilon: Epsilon | str | int | float | Decimal | Fraction,
+    epsilon: EpsilonLike,
     *,
     noise: NoiseSource | str = "opendp",
     budget: BudgetFile | None = None,
@@ -190,19 +183,18 @@ def measure_activity(
     >>> [round(one) for one in htf.measure_activity(people, 0.5, noise="seeded:1").counted]
     [502, 409, 91]
     """
-    _check_people(people)
-    payment = Payment.of(epsilon, noise, budget, label, per, people.told_apart)
+    remedy = "make one with htf.RecordsPerPerson.from_records(records, most)"
+    arguments.instance(people, RecordsPerPerson, "people", remedy)
+    unit = Protection(PERSON, per=per).name
+    payment = Payment.of(epsilon, noise, budget, label, unit, people.told_apart)
     if payment.price < LEAST_PRICE:
         raise InputError(f"an activity of people costs at least {LEAST_PRICE}, got {payment.price}")
-    at = np.array([payment.price.units]).repeat(len(marks(people.most)))
     with payment.charged(Activity.kind) as entry:
-        noisy = parts_by_mark(people) + payment.noise.draw(at, PARTS_OF_A_PERSON)
-        drawn = payment.noise.description, payment.noise.private
         return Activity(
-            tuple(noisy.tolist()),
+            payment.add_noise(parts_by_mark(people), payment.price, PARTS_OF_A_PERSON),
             people.most,
             payment.price,
-            *drawn,
+            *payment.drawn,
             per=per,
             budget_entry=entry,
             weight=people.weight,
@@ -225,56 +217,3 @@ def parts_by_mark(people: RecordsPerPerson) -> IntArray:
     np.add.at(found, above, persons * upper)
     np.add.at(found, below, persons * (PARTS - upper))
     return found
-
-
-def _check_people(people: object) -> None:
-    remedy = "make one with htf.RecordsPerPerson.from_records(records, most)"
-    arguments.instance(people, RecordsPerPerson, "people", remedy)
-
-
-@dataclass(frozen=True)
-class Payment:
-    """A measurement about people that is about to be paid for, with checked arguments."""
-
-    price: Epsilon
-    noise: NoiseSource
-    budget: BudgetFile | None
-    label: str
-    unit: str
-    told_apart: ToldApart | None
-
-    @classmethod
-    def of(
-        cls,
-        epsilon: object,
-        noise: object,
-        budget: object,
-        label: object,
-        per: object,
-        told_apart: ToldApart | None,
-    ) -> Payment:
-        if budget is not None:
-            remedy = "open it with htf.BudgetFile(path, dataset)"
-            arguments.instance(budget, BudgetFile, "budget", remedy)
-        arguments.text(label, "label")
-        unit = Protection(PERSON, per=per).name  # type: ignore[arg-type]
-        price = Epsilon.of(epsilon)  # type: ignore[arg-type]
-        source = noise_from_text(noise) if isinstance(noise, str) else noise
-        remedy = "or one of the texts opendp, fast and seeded:NUMBER"
-        arguments.instance(source, NoiseSource, "noise", remedy)  # type: ignore[type-abstract]
-        return cls(price, source, budget, label, unit, told_apart)  # type: ignore[arg-type]
-
-    @contextmanager
-    def charged(self, what: str) -> Iterator[str | None]:
-        """Charge before anything is drawn, and give the entry of the budget file."""
-        check_noise(self.noise)
-        load_loops()  # for the release that follows: without it this would be spent in vain
-        with still_charged(self.budget):
-            entry: str | None = None
-            if self.budget is not None:
-                check_adds_up(self.noise.private, {})
-                charge = self.budget.charge(
-                    self.price, what, self.label, unit=self.unit, told_apart=self.told_apart
-                )
-                entry = charge.id
-            yield entry

@@ -17,8 +17,7 @@ from htf.curator.cells import ExactCells
 from htf.curator.frequency import FrequencyMatrix
 from htf.curator.measurements import Measurement
 from htf.curator.noise import NoiseSource, OpenDPNoise
-from htf.curator.noise_check import check_noise
-from htf.curator.rehearsal import load_loops
+from htf.curator.payment import Payment
 from htf.curator.window import Window
 from htf.errors import BudgetError, InputError
 from htf.estimation.prior import Prior, all_priors
@@ -26,7 +25,7 @@ from htf.frame.bounds import check_bounds
 from htf.frame.crs import check_crs
 from htf.frame.domain import Domain, IntArray
 from htf.frame.tree import RegionTree
-from htf.privacy.budget import BY_HAND, BudgetFile, check_adds_up, still_charged
+from htf.privacy.budget import BY_HAND, BudgetFile, still_charged
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.ledger import Ledger
 from htf.privacy.origins import check_not_data
@@ -91,8 +90,8 @@ class Curator:
     """
 
     __slots__ = (
-        "_bought", "_budget", "_cells", "_entry", "_epsilon", "_label", "_ledger", "_noise", "_one_by_one", "_process",
-        "_protection", "_taken", "_told_apart", "_used", "window",
+        "_bought", "_cells", "_entry", "_epsilon", "_ledger", "_one_by_one", "_payment", "_process", "_protection",
+        "_taken", "_used", "window",
     )  # fmt: skip
 
     def __init__(
@@ -107,7 +106,7 @@ class Curator:
         bought: Sequence[Measured] = (),
     ) -> None:
         priors = all_priors(prior)
-        _check_given(matrix, noise, budget, label, bought)
+        _check_given(matrix, bought)
         check_crs(matrix.domain.crs)
         check_bounds(matrix.domain)
         for one in priors:
@@ -123,10 +122,12 @@ class Curator:
         self.window = Window(matrix.domain, tree, each, published, self._protection.shares)
         self._cells = ExactCells(matrix, tree)
         self._ledger = Ledger(tree, each)
-        self._noise = OpenDPNoise() if noise is None else noise
+        price = price_of_map(self._epsilon, *self._bought)
+        source = OpenDPNoise() if noise is None else noise
+        unit = self._protection.name
+        self._payment = Payment.of(price, source, budget, label, unit, matrix.told_apart)
         for purchase in self._bought:
-            check_bought(purchase, self._noise, budget)
-        self._budget, self._label, self._told_apart = budget, label, matrix.told_apart
+            check_bought(purchase, source, budget)
         self._entry: str | None = None  # of the budget, once it is charged
         self._taken: list[tuple[Measurement, IntArray]] = []
         self._used = False
@@ -183,7 +184,7 @@ class Curator:
             measurement._check_after(self._cells)
             self._pay(BY_HAND, {})
             self._ledger.charge(measurement)
-            answer = measurement.answer(self._cells, self._noise)
+            answer = measurement.answer(self._cells, self._payment.noise)
             answer.flags.writeable = False
             self._taken.append((measurement, answer))
         return answer
@@ -228,7 +229,7 @@ class Curator:
         mechanism.check_priors(self.window.priors)
         self._used = True
         steps = told_for_unit(mechanism, self.window, self._protection)
-        with still_charged(self._budget):
+        with still_charged(self._payment.budget):
             return self._drive(mechanism, steps, progress)
 
     def _drive(
@@ -259,8 +260,8 @@ class Curator:
             epsilon=self._epsilon,
             mechanism=mechanism.name,
             parameters=mechanism.parameters(),
-            noise=self._noise.description,
-            private=self._noise.private,
+            noise=self._payment.noise.description,
+            private=self._payment.noise.private,
             measurements=self._table(),
             ledger=self._ledger.lines,
             priors=self.window.priors,
@@ -275,15 +276,8 @@ class Curator:
         Unsound noise and missing compiled loops fail here, before any charge.
         """
         self._keep_to_process()
-        check_noise(self._noise)
-        load_loops()
-        if self._budget is not None and self._entry is None:
-            check_adds_up(self._noise.private, parameters)
-            unit = self._protection.name
-            charge = self._budget.charge(
-                self._price, mechanism, self._label, unit=unit, told_apart=self._told_apart
-            )
-            self._entry = charge.id
+        if self._entry is None:
+            self._entry = self._payment.pay(mechanism, parameters)
 
     def _keep_to_process(self) -> None:
         """Serve only the process that asks first: a forked child has the same ledger, and would spend the
@@ -294,10 +288,6 @@ class Curator:
                 "this Curator was first used in another process: here it would spend the same epsilon again. "
                 "Make a new one"
             )
-
-    @property
-    def _price(self) -> Epsilon:
-        return price_of_map(self._epsilon, *self._bought)
 
     def _table(self) -> MeasurementTable:
         return MeasurementTable.from_parts(
@@ -312,25 +302,16 @@ class Curator:
         )
 
 
-def _check_given(
-    matrix: object, noise: object, budget: object, label: object, bought: object
-) -> None:
-    """Check the types of all arguments before anything is done with them."""
+def _check_given(matrix: object, bought: object) -> None:
+    """Check the types of arguments before anything is done with them."""
     first = "count the points first, with htf.read_points(points, domain, [column, column])"
     arguments.instance(matrix, FrequencyMatrix, "matrix", first)
-    for value, kind, name, remedy in (
-        (noise, NoiseSource, "noise", "or one of the texts opendp, fast and seeded:NUMBER"),
-        (budget, BudgetFile, "the budget", "open it with htf.BudgetFile(path, dataset)"),
-    ):
-        if value is not None:
-            arguments.instance(value, kind, name, remedy)
     remedy = "make it with htf.measure_activity, htf.measure_distinct or htf.measure_clipped"
     for one in arguments.items(bought, "what was bought (bought)", f"a list; {remedy}"):
         if isinstance(one, ZonesBought):
             raise InputError("zones join a map that is published: htf.inside_zones(map, zones)")
         if not isinstance(one, MEASURED):
             raise arguments.unfit("each of what was bought", "a purchase", one, remedy)
-    arguments.text(label, "label")
 
 
 def check_bought(bought: Measured, noise: NoiseSource, budget: BudgetFile | None) -> None:

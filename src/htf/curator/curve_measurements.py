@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from htf.curator.measurements import Measurement, check_edges, own_integers, own_whole_number
+from htf.curator.measurements import GridQueries, NoisySums, own_whole_number
 from htf.errors import InputError
 from htf.frame.domain import IntArray
 from htf.frame.tree import RegionTree
@@ -30,35 +30,19 @@ LARGEST_COST = 2**62  # beyond, sums might pass 64 bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CurveMeasurement(Measurement):
+class CurveMeasurement(GridQueries):
     """A question about the cells of a coarse grid in the order of a curve, charged once to the root."""
 
     edges: tuple[IntArray, ...]
     positions: IntArray
 
-    def __post_init__(self) -> None:
-        Measurement.__post_init__(self)
-        object.__setattr__(self, "edges", tuple(own_integers(e, "edges") for e in self.edges))
-
     def check(self, tree: RegionTree) -> None:
-        Measurement.check(self, tree)
-        if self.regions.tolist() != [0]:
-            raise InputError("questions along a curve are about the whole map")
-        if len(self.edges) != tree.dimensions:
-            raise InputError("a curve needs edges for each axis")
-        for edges, cells in zip(self.edges, tree.high[0], strict=True):
-            check_edges(edges, int(cells))
+        GridQueries.check(self, tree)
         number = len(self.positions)
         if number > MOST_POSITIONS or number != np.prod([len(e) - 1.0 for e in self.edges]):
             raise InputError(f"each cell needs one position, and at most {MOST_POSITIONS} have one")
         if not np.array_equal(np.sort(self.positions), np.arange(number)):
             raise InputError("the positions of the cells must be 0, 1, …, each once")
-
-    def details(self, answer: IntArray) -> dict[str, IntArray | int]:
-        """All rows are paid for once, with the first; `cut` numbers them."""
-        epsilon = np.zeros(len(answer), dtype=np.int64)
-        epsilon[0] = self.epsilon[0]
-        return {"region": 0, "epsilon": epsilon, "value": answer, "cut": np.arange(len(answer))}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +92,7 @@ class LeastCostBuckets(CurveMeasurement):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WeightedRuns(CurveMeasurement):
+class WeightedRuns(CurveMeasurement, NoisySums):
     """Weighted sums of runs of positions: weights[i] times the records in starts[i] … stops[i] - 1.
 
     All are one measurement of the root, whose L1 sensitivity is the largest sum of the weights of
@@ -138,10 +122,6 @@ class WeightedRuns(CurveMeasurement):
         before = np.concatenate([[0], np.cumsum(counts)])
         sums: IntArray = self.weights * (before[self.stops] - before[self.starts])
         return sums
-
-    def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:
-        rate = Fraction(int(self.epsilon[0]), UNITS_PER_EPSILON * self.sensitivity)
-        return self.exact(cells) + noise.draw_at(rate, self.rows)
 
     def check(self, tree: RegionTree) -> None:
         if not len(self.starts) == len(self.stops) == len(self.weights) > 0:

@@ -7,17 +7,14 @@ histogram, so one person moves one number by one. Proof: docs/proofs/people.md.
 
 from __future__ import annotations
 
-from decimal import Decimal
-from fractions import Fraction
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
-from htf.curator.contributions import Payment
 from htf.curator.frequency import MOST_RECORDS
 from htf.curator.noise import NoiseSource
+from htf.curator.payment import Payment
 from htf.errors import InputError
 from htf.estimation.distinct import best_max_boxes
 from htf.frame.division import MOST_AREAS, Division
@@ -31,13 +28,12 @@ from htf.privacy.distinct import (
     most_boxes,
     number_of_classes,
 )
-from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import PERIODS
+from htf.privacy.epsilon import Epsilon, EpsilonLike
+from htf.privacy.protection import PERIODS, PERSON, Protection
 
 CLASSES_OF_A_PERSON = 1  # each person is counted in one class: what noise must cover
-PART_FOR_PEOPLE = (
-    5  # a fifth of epsilon tells how many people were in how many boxes: docs/distinct.md
-)
+# A fifth of epsilon tells how many people were in how many boxes: docs/distinct.md.
+PART_FOR_PEOPLE = 5
 
 
 class PeopleByBox(ReadOnlyArrays):
@@ -115,7 +111,7 @@ class PeopleByBox(ReadOnlyArrays):
 
 def measure_distinct(
     people: PeopleByBox,
-    epsilon: Epsilon | str | int | float | Decimal | Fraction,
+    epsilon: EpsilonLike,
     *,
     max_boxes: int | None = None,
     noise: NoiseSource | str = "opendp",
@@ -166,7 +162,8 @@ def measure_distinct(
     boxes = people.boxes
     if max_boxes is not None:
         max_boxes = check_max_boxes(max_boxes, people.division, boxes)
-    payment = Payment.of(epsilon, noise, budget, label, people.per, people.told_apart)
+    unit = Protection(PERSON, per=people.per).name
+    payment = Payment.of(epsilon, noise, budget, label, unit, people.told_apart)
     part = payment.price // PART_FOR_PEOPLE if boxes > 1 and max_boxes != boxes else Epsilon(0)
     rest = payment.price - part
     if boxes > 1 and max_boxes != boxes and part.units == 0:
@@ -175,23 +172,17 @@ def measure_distinct(
     with payment.charged(DistinctCounts.kind) as entry:
         by_class: tuple[int, ...] = ()
         if part.units:
-            exact = people_by_class(people)
-            units = np.full(len(exact), part.units, dtype=np.int64)
-            drawn = payment.noise.draw(units, CLASSES_OF_A_PERSON)
-            by_class = tuple((exact + drawn).tolist())
+            by_class = payment.add_noise(people_by_class(people), part, CLASSES_OF_A_PERSON)
         most = best_max_boxes(by_class, boxes, rest) if decides else max_boxes or 1
-        counted = people_in_boxes(people, most)
-        units = np.full(boxes, rest.units, dtype=np.int64)
-        counts = counted + payment.noise.draw(units, most)
+        counts = payment.add_noise(people_in_boxes(people, most), rest, most)
     return DistinctCounts(
         people.division.given,
         most,
-        tuple(counts.tolist()),
+        counts,
         by_class,
         payment.price,
         part,
-        payment.noise.description,
-        payment.noise.private,
+        *payment.drawn,
         decides=decides,
         per=people.per,
         budget_entry=entry,

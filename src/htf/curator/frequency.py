@@ -183,11 +183,8 @@ class FrequencyMatrix(ReadOnlyArrays):
             )
         cells = cells.reshape(domain.dimensions, -1)
         number = cells.shape[1]
-        weights = (
-            np.ones(number, dtype=np.int64)
-            if counts is None
-            else arguments.whole_numbers(counts, "counts").reshape(-1)
-        )
+        given = np.ones(number, dtype=np.int64) if counts is None else counts
+        weights = arguments.whole_numbers(given, "counts").reshape(-1)
         if len(weights) != number:
             raise InputError("there must be one count for each cell")
         _check_cells(domain, cells)

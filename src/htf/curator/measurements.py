@@ -290,8 +290,45 @@ class PrivTreeSplits(Measurement):
             _check_axes(np.array(axes), np.array(axes), tree)
 
 
+class GridQueries(Measurement):
+    """Questions about a coarser grid, with `edges` along each axis, that are charged once: to the whole map."""
+
+    __slots__ = ()
+    edges: tuple[IntArray, ...]
+
+    def __post_init__(self) -> None:
+        Measurement.__post_init__(self)
+        object.__setattr__(self, "edges", tuple(own_integers(e, "edges") for e in self.edges))
+
+    def details(self, answer: IntArray) -> dict[str, IntArray | int]:
+        """All rows are paid for once, with the first; `cut` numbers them."""
+        epsilon = np.zeros(len(answer), dtype=np.int64)
+        epsilon[0] = self.epsilon[0]
+        return {"region": 0, "epsilon": epsilon, "value": answer, "cut": np.arange(len(answer))}
+
+    def check(self, tree: RegionTree) -> None:
+        Measurement.check(self, tree)
+        if self.regions.tolist() != [0]:
+            raise InputError("questions about a grid are about the whole map")
+        if len(self.edges) != tree.dimensions:
+            raise InputError("a grid needs edges for each axis")
+        for edges, cells in zip(self.edges, tree.high[0].tolist(), strict=True):
+            if len(edges) < 2 or edges[0] != 0 or edges[-1] != cells or np.any(np.diff(edges) <= 0):
+                raise InputError(f"the edges of an axis must ascend from 0 to {cells}")
+
+
+class NoisySums(GridQueries, NoisyIntegers):
+    """An integer for each row, plus discrete Laplace noise of scale sensitivity / epsilon."""
+
+    __slots__ = ()
+
+    def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:
+        rate = Fraction(int(self.epsilon[0]), UNITS_PER_EPSILON * self.sensitivity)
+        return self.exact(cells) + noise.draw_at(rate, self.rows)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class LinearQueries(NoisyIntegers):
+class LinearQueries(NoisySums):
     """Integer combinations of all cells: the Kronecker product of one matrix for each axis.
 
     Row (i, j, …) is the sum over cells of factors[0][i, x] * factors[1][j, y] * … * count(x, y, …).
@@ -306,10 +343,9 @@ class LinearQueries(NoisyIntegers):
     edges: tuple[IntArray, ...]
 
     def __post_init__(self) -> None:
-        Measurement.__post_init__(self)
+        GridQueries.__post_init__(self)
         factors = tuple(own_integers(factor, "factors", dimensions=2) for factor in self.factors)
         object.__setattr__(self, "factors", factors)
-        object.__setattr__(self, "edges", tuple(own_integers(e, "edges") for e in self.edges))
 
     @property
     def sensitivity(self) -> int:  # type: ignore[override]
@@ -326,26 +362,13 @@ class LinearQueries(NoisyIntegers):
     def exact(self, cells: ExactCells) -> IntArray:
         return cells.combine(self.factors, self.edges)
 
-    def answer(self, cells: ExactCells, noise: NoiseSource) -> IntArray:
-        rate = Fraction(int(self.epsilon[0]), UNITS_PER_EPSILON * self.sensitivity)
-        return self.exact(cells) + noise.draw_at(rate, self.rows)
-
-    def details(self, answer: IntArray) -> dict[str, IntArray | int]:
-        """All rows are paid for once, with the first; `cut` numbers them."""
-        epsilon = np.zeros(len(answer), dtype=np.int64)
-        epsilon[0] = self.epsilon[0]
-        return {"region": 0, "epsilon": epsilon, "value": answer, "cut": np.arange(len(answer))}
-
     def check(self, tree: RegionTree) -> None:
         if any(_largest(factor) > LARGEST_COEFFICIENT for factor in self.factors):
             raise InputError("an entry of a factor must not pass 2**22")  # so that sums are exact
-        Measurement.check(self, tree)
-        if self.regions.tolist() != [0]:
-            raise InputError("linear queries are about the whole map")
-        if not len(self.factors) == len(self.edges) == tree.dimensions:
-            raise InputError("linear queries need one factor, and edges, for each axis")
-        for factor, edges, cells in zip(self.factors, self.edges, tree.high[0], strict=True):
-            check_edges(edges, int(cells))
+        GridQueries.check(self, tree)
+        if len(self.factors) != len(self.edges):
+            raise InputError("linear queries need one factor for each axis")
+        for factor, edges in zip(self.factors, self.edges, strict=True):
             if factor.shape[1] != len(edges) - 1:
                 raise InputError("a factor needs one column for each cell between the edges")
         if self.sensitivity < 1:
@@ -374,12 +397,6 @@ def own_whole_number(measurement: Measurement, name: str, largest: int) -> None:
     if abs(int(value)) > largest:
         raise InputError(f"{name} must lie between {-largest} and {largest}, got {value}")
     object.__setattr__(measurement, name, int(value))
-
-
-def check_edges(edges: IntArray, cells: int) -> None:
-    """Edges of a coarser grid along an axis of this many cells."""
-    if len(edges) < 2 or edges[0] != 0 or edges[-1] != cells or np.any(np.diff(edges) <= 0):
-        raise InputError(f"the edges of an axis must ascend from 0 to {cells}")
 
 
 def _largest(factor: IntArray) -> int:

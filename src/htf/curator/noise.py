@@ -222,6 +222,13 @@ def noise_from_text(text: str) -> NoiseSource:
     raise InputError(f"noise must be opendp, fast or seeded:NUMBER, got {text!r}")
 
 
+def noise_of(given: object) -> NoiseSource:
+    """A source of noise, or the one that a text names."""
+    source = noise_from_text(given) if isinstance(given, str) else given
+    remedy = "or one of the texts opendp, fast and seeded:NUMBER"
+    return arguments.instance(source, NoiseSource, "noise", remedy)  # type: ignore[type-abstract]
+
+
 def system_words(number: int) -> Words:
     """Uniform 32-bit words from the operating system's secure generator."""
     return np.frombuffer(os.urandom(4 * number), dtype=np.uint32)

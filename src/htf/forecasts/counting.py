@@ -8,7 +8,6 @@ non-empty cells, or of leaves.
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from htf.curator.frequency import FrequencyMatrix
 from htf.forecasts.workloads import Boxes
 from htf.frame.domain import FloatArray, IntArray
+from htf.frame.grids import sum_boxes, summed_area_table
 from htf.query.answer import Answer
 from htf.query.index import BoxIndex
 from htf.release.release import Release
@@ -44,7 +44,7 @@ class ExactCounter:
 
     def count(self, boxes: Boxes) -> IntArray:
         if self._table is not None:
-            return sum_boxes(self._table, boxes)
+            return sum_boxes(self._table, boxes.low, boxes.high)
         if self._index is None:
             return np.zeros(len(boxes), dtype=np.int64)
         low, high = boxes.low.astype(np.float64), boxes.high.astype(np.float64)
@@ -54,7 +54,8 @@ class ExactCounter:
 def answer_boxes(release: Release, boxes: Boxes) -> FloatArray:
     """The answers of the release, as by `Release.count`, for boxes of whole cells and without intervals."""
     if release.domain.size <= CELLS_PER_LEAF * (len(release.derived.parts.low) + len(boxes)):
-        return sum_boxes(summed_area_table(spread_estimates(release)), boxes)
+        table = summed_area_table(spread_estimates(release))
+        return sum_boxes(table, boxes.low, boxes.high)
     low, high = boxes.low.astype(np.float64), boxes.high.astype(np.float64)
     return release.derived.index.measure(low, high).estimate
 
@@ -64,26 +65,6 @@ def reaches_for_count(answers: Answer) -> NDArray[np.bool_]:
     return np.asarray(
         ((answers.low == answers.count) & (answers.count > 0)) | (answers.high == answers.count)
     )
-
-
-def summed_area_table(dense: NDArray[Any]) -> NDArray[Any]:
-    """Sums over all cells below and left of each corner; one longer than the grid on every axis."""
-    table = np.zeros(tuple(size + 1 for size in dense.shape), dtype=dense.dtype)
-    inner = table[tuple(slice(1, None) for _ in dense.shape)]
-    inner[...] = dense
-    for axis in range(dense.ndim):
-        np.cumsum(inner, axis=axis, out=inner)
-    return table
-
-
-def sum_boxes(table: NDArray[Any], boxes: Boxes) -> NDArray[Any]:
-    """The sum in each box, by inclusion and exclusion at its corners."""
-    total = np.zeros(len(boxes), dtype=table.dtype)
-    for corner in product((0, 1), repeat=table.ndim):
-        places = np.where(np.array(corner, dtype=bool), boxes.high, boxes.low)
-        sign = 1 if (table.ndim - sum(corner)) % 2 == 0 else -1
-        total += sign * table[tuple(places.T)]
-    return total
 
 
 def spread_estimates(release: Release) -> FloatArray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -25,17 +24,12 @@ def square_kilometres(domain: Domain, low: IntArray, high: IntArray) -> FloatArr
     x, y = domain.axes[:2]
     west, east = x.from_cells(low[:, 0]), x.from_cells(high[:, 0])
     south, north = y.from_cells(low[:, 1]), y.from_cells(high[:, 1])
-    if domain.crs == CRS84:
-        return _on_ellipsoid(west, south, east, north, WGS84_AXES)
-    crs = parse_crs(domain.crs)
-    if crs.is_geographic:
-        ellipsoid = crs.ellipsoid
-        axes = ellipsoid.semi_major_metre / 1000, ellipsoid.semi_minor_metre / 1000
-        turn = crs.axis_info[0].unit_conversion_factor / math.radians(1)  # to degrees
+    if (angles := _in_degrees(domain.crs)) is not None:
+        turn, axes = angles
         return _on_ellipsoid(west * turn, south * turn, east * turn, north * turn, axes)
-    if not crs.is_projected:
+    if (units := _in_metres(domain.crs)) is None:
         return None
-    along, across = (axis.unit_conversion_factor / 1000 for axis in crs.axis_info[:2])
+    along, across = (unit / 1000 for unit in units)
     return np.asarray((east - west) * (north - south) * along * across)
 
 
@@ -44,14 +38,10 @@ def cell_metres(domain: Domain) -> tuple[float, float] | None:
     if not domain.has_map or domain.crs is None:
         return None
     x, y = domain.axes[:2]
-    turn = 1.0
-    if domain.crs != CRS84:
-        crs = parse_crs(domain.crs)
-        units = [axis.unit_conversion_factor for axis in crs.axis_info[:2]]
-        if not crs.is_geographic:
-            widths = x.cell_width * units[0], y.cell_width * units[1]
-            return widths if crs.is_projected else None
-        turn = units[0] / math.radians(1)
+    if (angles := _in_degrees(domain.crs)) is None:
+        units = _in_metres(domain.crs)
+        return None if units is None else (x.cell_width * units[0], y.cell_width * units[1])
+    turn = angles[0]
     degree = 1000 * KM_PER_DEGREE * turn
     narrowing = math.cos(math.radians(turn * (y.low + y.high) / 2))
     return x.cell_width * degree * narrowing, y.cell_width * degree
@@ -64,13 +54,10 @@ def to_equal_area(crs: str | None) -> Callable[[FloatArray], FloatArray] | None:
     """
     if crs is None:
         return None
-    turn, axes = 1.0, WGS84_AXES
-    if crs != CRS84:
-        found = parse_crs(crs)
-        if not found.is_geographic:
-            return _to_kilometres(found) if found.is_projected else None
-        axes = found.ellipsoid.semi_major_metre / 1000, found.ellipsoid.semi_minor_metre / 1000
-        turn = found.axis_info[0].unit_conversion_factor / math.radians(1)
+    if (angles := _in_degrees(crs)) is None:
+        units = _in_metres(crs)
+        return None if units is None else lambda places: np.asarray(places * np.array(units) / 1000)
+    turn, axes = angles
 
     def on_cylinder(places: FloatArray) -> FloatArray:
         x, y = places.T * turn
@@ -79,9 +66,24 @@ def to_equal_area(crs: str | None) -> Callable[[FloatArray], FloatArray] | None:
     return on_cylinder
 
 
-def _to_kilometres(crs: Any) -> Callable[[FloatArray], FloatArray]:
-    factors = np.array([axis.unit_conversion_factor / 1000 for axis in crs.axis_info[:2]])
-    return lambda places: np.asarray(places * factors)
+def _in_degrees(crs: str) -> tuple[float, tuple[float, float]] | None:
+    """The degrees of a unit, and the axes of the ellipsoid in kilometres; None if coordinates are no angles."""
+    if crs == CRS84:
+        return 1.0, WGS84_AXES
+    found = parse_crs(crs)
+    if not found.is_geographic:
+        return None
+    axes = found.ellipsoid.semi_major_metre / 1000, found.ellipsoid.semi_minor_metre / 1000
+    return found.axis_info[0].unit_conversion_factor / math.radians(1), axes
+
+
+def _in_metres(crs: str) -> tuple[float, float] | None:
+    """The metres of a unit along both axes; None if coordinates are no lengths."""
+    found = parse_crs(crs)
+    if not found.is_projected:
+        return None
+    along, across = (axis.unit_conversion_factor for axis in found.axis_info[:2])
+    return along, across
 
 
 def _on_ellipsoid(

@@ -496,8 +496,7 @@ class NamedAxis(Axis):
         return self._names.level_number(level)
 
     def to_dict(self) -> dict[str, Any]:
-        axis = {"name": self.name, "low": self.low, "high": self.high, "cells": self.cells}
-        return {**axis, "names": self._names.to_dict()}
+        return {**Axis.to_dict(self), "names": self._names.to_dict()}
 
     def __str__(self) -> str:
         levels = ", ".join(f"{len(one.labels):,} {one.name}" for one in self.levels)

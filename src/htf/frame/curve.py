@@ -17,9 +17,13 @@ def places_on_curve(low: IntArray, high: IntArray) -> IntArray:
     centres = (low + high).astype(np.float64)
     centres -= centres.min(axis=0)
     steps = centres * ((2**bits - 1) / np.maximum(centres.max(axis=0), 1))
-    cells = steps.astype(np.int64)
-    places = np.zeros(len(low), dtype=np.int64)
+    return morton_index(steps.astype(np.int64).T, bits)
+
+
+def morton_index(places: IntArray, bits: int) -> IntArray:
+    """The bits of all axes, a row each, interleaved, the first axis first."""
+    index: IntArray = np.zeros(places.shape[1], dtype=np.int64)
     for bit in reversed(range(bits)):
-        for axis in range(dimensions):
-            places = (places << 1) | ((cells[:, axis] >> bit) & 1)
-    return places
+        for row in places:
+            index = (index << 1) | ((row >> bit) & 1)
+    return index

@@ -90,11 +90,8 @@ class Division:
 
     def whole(self, number: int) -> str:
         """The same, as a whole."""
-        return (
-            self.told(number)
-            if self.grid is None
-            else f"a grid of {self.told(number)} over the map"
-        )
+        told = self.told(number)
+        return told if self.grid is None else f"a grid of {told} over the map"
 
     @property
     def boxes(self) -> int | None:

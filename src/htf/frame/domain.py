@@ -298,36 +298,6 @@ def read_pair(given: object, name: str) -> tuple[int, int]:
     return arguments.whole(pair[0], name), arguments.whole(pair[1], name)
 
 
-def tiles(low: IntArray, high: IntArray, outer_low: IntArray, outer_high: IntArray) -> bool:
-    """Whether the boxes `[low, high)` cover the outer box, each cell exactly once.
-
-    The sum of the boxes' indicator functions equals that of the outer box if and only if their
-    mixed differences do, and the mixed difference of a box is a sum of signs at its 2**d corners.
-    So the corners must cancel, all but those of the outer box: any number of boxes and dimensions,
-    in the time of one sort.
-    """
-    if len(low) == 0 or np.any(low >= high):
-        return False
-    corners, signs = _signed_corners(
-        np.concatenate([low, outer_low[None]]), np.concatenate([high, outer_high[None]])
-    )
-    signs[len(low) :: len(low) + 1] *= -1
-    order = np.lexsort(corners.T)
-    corners, signs = corners[order], signs[order]
-    starts = np.flatnonzero(np.r_[True, np.any(corners[1:] != corners[:-1], axis=1)])
-    return not np.any(np.add.reduceat(signs, starts))
-
-
-def _signed_corners(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
-    dimensions = low.shape[1]
-    corners, signs = [], []
-    for code in range(2**dimensions):
-        upper = np.array([code >> axis & 1 for axis in range(dimensions)], dtype=bool)
-        corners.append(np.where(upper, high, low))
-        signs.append(np.full(len(low), (-1) ** int(upper.sum()), dtype=np.int64))
-    return np.concatenate(corners), np.concatenate(signs)
-
-
 def cell_counts(low: IntArray, high: IntArray) -> IntArray:
     """The number of cells of each box."""
     cells = high[:, 0] - low[:, 0]

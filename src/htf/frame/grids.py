@@ -1,10 +1,13 @@
-"""Grids laid over a map: how fine they are, and along which lines. Public."""
+"""Grids laid over a map: how fine they are, along which lines, and sums over their cells. Public."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from htf.frame.domain import Domain, IntArray
 
@@ -34,3 +37,21 @@ def even_edges(shape: Sequence[int], grid: Sequence[int]) -> tuple[IntArray, ...
         np.arange(coarse + 1, dtype=np.int64) * cells // coarse
         for cells, coarse in zip(shape, grid, strict=True)
     )
+
+
+def summed_area_table(dense: NDArray[Any]) -> NDArray[Any]:
+    """Sums over all cells below and left of each corner; one longer than the grid on every axis."""
+    table = np.pad(dense, [(1, 0)] * dense.ndim)
+    for axis in range(dense.ndim):
+        np.cumsum(table, axis=axis, out=table)
+    return table
+
+
+def sum_boxes(table: NDArray[Any], low: IntArray, high: IntArray) -> NDArray[Any]:
+    """The sum in each box of cells, by inclusion and exclusion at its corners."""
+    total = np.zeros(len(low), dtype=table.dtype)
+    for corner in product((False, True), repeat=table.ndim):
+        places = np.where(corner, high, low)
+        sign = -1 if (table.ndim - sum(corner)) % 2 else 1
+        total += sign * table[tuple(places.T)]
+    return total

@@ -15,6 +15,7 @@ import numpy as np
 
 from htf.errors import InputError
 from htf.frame.domain import IntArray
+from htf.frame.hierarchy import cut_some
 from htf.frame.tree import NO_REGION, RegionTree
 
 NO_HALVES = "the tree is not one of halves, cut along the axes in turn"
@@ -42,10 +43,9 @@ def halve_often(
         axis = axes[np.minimum(turn, len(axes) - 1)]
         low, high = tree.low[pieces, axis], tree.high[pieces, axis]
         cut = (step < steps[owners]) & (turn < len(axes)) & (high - low > 1)
-        halves = tree.split(pieces[cut], axis[cut], ((low + high) // 2)[cut])
-        times = np.where(cut, 2, 1)
-        pieces, owners = np.repeat(pieces, times), np.repeat(owners, times)
-        pieces[np.repeat(cut, times)] = halves.ravel()
+        number = cut.astype(np.int64)
+        pieces = cut_some(tree, pieces, axis, ((low + high) // 2)[cut], number)
+        owners = np.repeat(owners, number + 1)
     return pieces, owners
 
 

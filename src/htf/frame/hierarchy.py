@@ -68,17 +68,19 @@ def refine(tree: RegionTree, regions: IntArray, edges: Edges) -> IntArray:
     for axis, edge in enumerate(edges):
         first = np.searchsorted(edge, tree.low[regions, axis]) + 1
         number = np.searchsorted(edge, tree.high[regions, axis]) - first
-        cut = number > 0
-        if not cut.any():
-            continue
-        each = number[cut]
-        place = np.arange(each.sum()) - np.repeat(np.cumsum(each) - each, each)
-        cuts = edge[np.repeat(first[cut], each) + place]
-        children = tree.cut(regions[cut], np.full(len(each), axis), cuts, each)
-        pieces = np.repeat(regions, number + 1)
-        pieces[np.repeat(cut, number + 1)] = children
-        regions = pieces
+        place = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
+        regions = cut_some(tree, regions, axis, edge[np.repeat(first, number) + place], number)
     return regions
+
+
+def cut_some(
+    tree: RegionTree, regions: IntArray, axes: IntArray | int, cuts: IntArray, number: IntArray
+) -> IntArray:
+    """Cut region i along `axes[i]` at the next `number[i]` cuts. Returns its pieces; one without a cut is its own."""
+    cut, pieces = number > 0, np.repeat(regions, number + 1)
+    along = np.broadcast_to(axes, len(regions))[cut]
+    pieces[np.repeat(cut, number + 1)] = tree.cut(regions[cut], along, cuts, number[cut])
+    return pieces
 
 
 def _chains(domain: Domain, most_cells: int) -> list[list[IntArray]]:
@@ -109,12 +111,8 @@ def _distinct(chain: Sequence[IntArray]) -> list[IntArray]:
 
 
 def _refined_together(domain: Domain) -> list[list[int]]:
-    groups: list[list[int]] = []
+    """Axes of the same names, which are cut at once."""
+    groups: dict[object, list[int]] = {}
     for number, axis in enumerate(domain.axes):
-        for group in groups:
-            if axis.levels and axis.levels == domain.axes[group[0]].levels:
-                group.append(number)
-                break
-        else:
-            groups.append([number])
-    return groups
+        groups.setdefault(axis.levels or number, []).append(number)
+    return list(groups.values())

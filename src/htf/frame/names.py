@@ -18,9 +18,8 @@ from htf.base import arguments
 from htf.errors import InputError
 
 MOST_NAMES = 50_000  # of one axis
-LONGEST_NAMES = (
-    3 * 2**20
-)  # bytes of JSON, of all axes of a map: the header of a release has room for that
+# Bytes of JSON, of all axes of a map: the header of a release has room for that.
+LONGEST_NAMES = 3 * 2**20
 MOST_LEVELS = 8
 LONGEST_LABEL = 200  # characters
 BETWEEN = ":"  # a level and a label, where the label alone is of two levels
@@ -309,28 +308,25 @@ class Names:
         return ranges.pop()
 
     def _ranges(self, label: str, level: str | None) -> dict[str, tuple[int, int]]:
-        numbers = range(len(self.levels)) if level is None else [self.level_number(level)]
         found = {}
-        for number in numbers:
-            one = self.levels[number]
+        for one in self._asked(level):
             if label in one.labels:
-                place = one.labels.index(label)
-                ends = (*one.starts, len(self))
+                place, ends = one.labels.index(label), (*one.starts, len(self))
                 found[one.name] = (ends[place], ends[place + 1])
         return found
 
+    def _asked(self, level: str | None) -> Sequence[Level]:
+        return self.levels if level is None else [self.levels[self.level_number(level)]]
+
     def _hint(self, asked: str) -> str:
         """The same name in other letters, if there is one."""
-        for level in self.levels:
-            for label in level.labels:
-                if label.casefold().strip() == asked.casefold().strip():
-                    return f"is {label!r} meant? "
-        return ""
+        labels = (label for level in self.levels for label in level.labels)
+        alike = (one for one in labels if one.casefold().strip() == asked.casefold().strip())
+        return next((f"is {label!r} meant? " for label in alike), "")
 
     def _example(self, level: str | None) -> str:
-        numbers = range(len(self.levels)) if level is None else [self.level_number(level)]
         known = []
-        for one in (self.levels[number] for number in numbers):
+        for one in self._asked(level):
             shown = ", ".join(repr(label) for label in one.labels[:3])
             more = ", …" if len(one.labels) > 3 else ""
             known.append(f"{one.name} has {shown}{more}")

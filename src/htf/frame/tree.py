@@ -21,6 +21,7 @@ from htf.errors import InputError
 from htf.frame.domain import IntArray, cell_counts
 
 NO_REGION = -1
+COLUMNS = ("_low", "_high", "_parent", "_depth", "_axis", "_first_child", "_slabs")  # of a tree
 # Much of the work is done layer by layer. The deepest trees are cut along the lines of a grid of up to
 # 1024 x 1024 cells, one line at a time.
 MOST_LAYERS = 4096
@@ -51,17 +52,7 @@ class RegionTree:
     3
     """
 
-    __slots__ = (
-        "_axis",
-        "_depth",
-        "_first_child",
-        "_high",
-        "_layered",
-        "_low",
-        "_parent",
-        "_size",
-        "_slabs",
-    )
+    __slots__ = (*COLUMNS, "_layered", "_size")
 
     def __init__(self, shape: Sequence[int]) -> None:
         self._size = 1
@@ -340,14 +331,9 @@ class RegionTree:
         )
         self._check_cuts(regions, axes, cuts, cuts_each)
         slabs = cuts_each + 1
-        parents = np.repeat(regions, slabs)
-        first = np.cumsum(slabs) - slabs
-        low, high = self._low[parents], self._high[parents]
-        follows = np.ones(len(parents), dtype=bool)
-        follows[first] = False
-        rows, along = np.flatnonzero(follows), np.repeat(axes, cuts_each)
-        low[rows, along] = high[rows - 1, along] = cuts  # each begins where the last one ends
-        return self._append(regions, axes, slabs, first, parents, low, high)
+        low, high = _slabs_of(self._low, self._high, regions, axes, slabs, cuts)
+        depth = np.repeat(self._depth[regions] + 1, slabs)
+        return self._append(regions, axes, slabs, low, high, depth)
 
     def make_room(self, more: int) -> None:
         """Make room for more regions at once, so that arrays are moved only once.
@@ -379,7 +365,7 @@ class RegionTree:
         3
         """
         copy = RegionTree(self.high[0])
-        for name in ("_low", "_high", "_parent", "_depth", "_axis", "_first_child", "_slabs"):
+        for name in COLUMNS:
             setattr(copy, name, getattr(self, name)[: self._size].copy())
         copy._size = self._size
         return copy
@@ -416,81 +402,43 @@ class RegionTree:
         >>> len(RegionTree.from_arrays((4, 4), tree.parent, tree.low, tree.high))
         3
         """
-        if len(parent) == 0 or not np.array_equal(low[0], np.zeros(len(shape), dtype=np.int64)):
+        tree, children = cls(shape), parent[1:]
+        same_map = np.array_equal(low[:1], tree.low) and np.array_equal(high[:1], tree.high)
+        if not same_map or not np.array_equal(parent[:1], tree.parent):
             raise InputError(NO_TREE)
-        tree, new = cls(shape), np.arange(1, len(parent))
-        if parent[0] != NO_REGION or not np.array_equal(high[0], tree._high[0]):
+        if np.any((children < 0) | (children > np.arange(len(children)))):
             raise InputError(NO_TREE)
-        if np.any((parent[1:] < 0) | (parent[1:] >= new)):
-            raise InputError(NO_TREE)
-        first = 1 + np.flatnonzero(np.diff(parent[1:], prepend=NO_REGION))  # of its siblings
+        first = 1 + np.flatnonzero(np.diff(children, prepend=NO_REGION))  # of its siblings
         owners, slabs = parent[first], np.diff(np.append(first, len(parent)))
         if np.bincount(owners).max(initial=0) > 1 or np.any(slabs < 2):
             raise InputError(NO_TREE)
         axes = np.argmax(low[first + 1] != low[owners], axis=1)
-        cls._check_slabs(parent, low, high, first, axes, slabs)
-        tree._take_arrays(parent, low, high, owners, axes, first, slabs)
-        return tree
-
-    @staticmethod
-    def _check_slabs(
-        parent: IntArray,
-        low: IntArray,
-        high: IntArray,
-        first: IntArray,
-        axes: IntArray,
-        slabs: IntArray,
-    ) -> None:
-        """Siblings are as wide as their parent, but along its axis each begins where the last one ends."""
-        rows, along = np.arange(1, len(parent)), np.repeat(axes, slabs)
-        wanted_low, wanted_high = low[parent[1:]], high[parent[1:]]
-        follows = np.ones(len(rows), dtype=bool)
-        follows[first - 1] = False
-        cuts = low[rows[follows], along[follows]]
-        wanted_low[follows, along[follows]] = cuts
-        wanted_high[np.flatnonzero(follows) - 1, along[follows]] = cuts
+        cuts = low[np.delete(np.arange(len(parent)), [0, *first]), np.repeat(axes, slabs - 1)]
+        wanted_low, wanted_high = _slabs_of(low, high, owners, axes, slabs, cuts)
         same = np.array_equal(low[1:], wanted_low) and np.array_equal(high[1:], wanted_high)
         if not same or np.any(low >= high):
             raise InputError(NO_TREE)
-
-    def _take_arrays(
-        self,
-        parent: IntArray,
-        low: IntArray,
-        high: IntArray,
-        owners: IntArray,
-        axes: IntArray,
-        first: IntArray,
-        slabs: IntArray,
-    ) -> None:
-        self._reserve(len(parent))
-        self._size = len(parent)
-        self._parent[:], self._low[:], self._high[:] = parent, low, high
-        self._axis[:], self._first_child[:], self._slabs[:] = -1, NO_REGION, 0
-        self._axis[owners], self._first_child[owners], self._slabs[owners] = axes, first, slabs
-        self._depth[:] = _depths(parent)
+        tree._append(owners, axes, slabs, wanted_low, wanted_high, _depths(parent)[1:])
+        return tree
 
     def _append(
         self,
-        regions: IntArray,
+        owners: IntArray,
         axes: IntArray,
         slabs: IntArray,
-        first: IntArray,
-        parents: IntArray,
         low: IntArray,
         high: IntArray,
+        depth: IntArray,
     ) -> IntArray:
-        start, stop = self._size, self._size + len(parents)
+        """Add the slabs that the owners are cut into, one owner after the other."""
+        start, stop = self._size, self._size + len(low)
         self._reserve(stop)
         new = slice(start, stop)
         self._low[new], self._high[new] = low, high
-        self._parent[new], self._depth[new] = parents, self._depth[parents] + 1
+        self._parent[new], self._depth[new] = np.repeat(owners, slabs), depth
         self._axis[new], self._first_child[new], self._slabs[new] = -1, NO_REGION, 0
-        self._axis[regions], self._first_child[regions], self._slabs[regions] = (
-            axes,
-            start + first,
-            slabs,
-        )
+        self._axis[owners], self._slabs[owners] = axes, slabs
+        self._first_child[owners] = start + np.cumsum(slabs) - slabs
         self._size = stop
         return np.arange(start, stop)
 
@@ -546,11 +494,22 @@ class RegionTree:
         capacity = len(self._parent)
         if size <= capacity:
             return
-        for name in ("_low", "_high", "_parent", "_depth", "_axis", "_first_child", "_slabs"):
+        for name in COLUMNS:
             old = getattr(self, name)[: self._size]
             room = np.empty((max(size, 2 * capacity), *old.shape[1:]), dtype=np.int64)
             room[: self._size] = old
             setattr(self, name, room)
+
+
+def _slabs_of(
+    low: IntArray, high: IntArray, owners: IntArray, axes: IntArray, slabs: IntArray, cuts: IntArray
+) -> tuple[IntArray, IntArray]:
+    """The slabs of owners: as wide as these, but along its axis each begins at a cut, where the last one ends."""
+    parents, first = np.repeat(owners, slabs), np.cumsum(slabs) - slabs
+    low, high = low[parents], high[parents]
+    later, along = np.delete(np.arange(len(parents)), first), np.repeat(axes, slabs - 1)
+    low[later, along] = high[later - 1, along] = cuts
+    return low, high
 
 
 def _depths(parent: IntArray) -> IntArray:

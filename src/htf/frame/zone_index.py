@@ -70,12 +70,18 @@ def _make_index(edges: FloatArray, ends: IntArray, lines: int) -> ZoneIndex | No
     from htf.frame import zone_kernels as kernels
 
     x_lines, y_lines = (_quantiles(edges[:, [low, low + 2]].ravel(), lines) for low in (0, 1))
-    runs, entries = kernels.count_runs(edges, ends, y_lines)
-    if entries > MOST_ENTRIES and lines > 2:
+    first, last = (_intervals(y_lines, edges[:, end]) for end in (kernels.Y1, kernels.Y2))
+    times = last - first + 1
+    if times.sum() > MOST_ENTRIES and lines > 2:
         return None
-    run_starts, laid = np.zeros(runs + 1, dtype=np.int64), np.empty((entries, 4))
-    run_rows, run_zones = np.empty(runs, dtype=np.int32), np.empty(runs, dtype=np.int32)
-    kernels.lay_runs(edges, ends, y_lines, run_starts, run_rows, run_zones, laid)
+    edge = np.repeat(np.arange(len(edges)), times)  # once for each row that it touches
+    row = first[edge] + np.arange(len(edge)) - (np.cumsum(times) - times)[edge]
+    run = np.searchsorted(ends, edge, side="right") * len(y_lines) + row
+    order = np.argsort(run, kind="stable")
+    laid = edges[edge[order]]
+    known, starts = np.unique(run[order], return_index=True)
+    run_starts = np.append(starts, len(order))
+    run_zones, run_rows = (part.astype(np.int32) for part in np.divmod(known, len(y_lines)))
     size = (len(x_lines) - 1) * (len(y_lines) - 1)
     counts = np.zeros(size, dtype=np.int32)
     cells, lists = np.full(size, kernels.EMPTY, np.int32), np.zeros(0, np.int32)
@@ -85,6 +91,11 @@ def _make_index(edges: FloatArray, ends: IntArray, lines: int) -> ZoneIndex | No
     counts[:] = 0
     kernels.list_zones(*runs_of, counts, cells, lists)
     return kernels.ZoneIndex(x_lines, y_lines, cells, lists, laid)
+
+
+def _intervals(lines: FloatArray, values: FloatArray) -> IntArray:
+    """The interval between two lines that each value lies in. The last line closes the last interval."""
+    return np.minimum(np.searchsorted(lines, values, side="right") - 1, len(lines) - 2)
 
 
 def _quantiles(values: FloatArray, number: int) -> FloatArray:

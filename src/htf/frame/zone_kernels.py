@@ -187,58 +187,6 @@ def _halves(value: float) -> tuple[float, float]:
 
 
 @compiled
-def count_runs(edges: FloatArray, ends: Longs, y_lines: FloatArray) -> tuple[int, int]:
-    """How many runs there are, and how many edges in all of them."""
-    runs, entries, start = 0, 0, 0
-    for end in ends:
-        low, high = len(y_lines), -1
-        for number in range(start, end):
-            first, last = _span(y_lines, edges[number, Y1], edges[number, Y2])
-            low, high = min(low, first), max(high, last)
-            entries += last - first + 1
-        runs += max(high - low + 1, 0)
-        start = end
-    return runs, entries
-
-
-@compiled
-def lay_runs(
-    edges: FloatArray,
-    ends: Longs,
-    y_lines: FloatArray,
-    run_starts: Longs,
-    run_rows: Ints,
-    run_zones: Ints,
-    laid: FloatArray,
-) -> None:
-    """Copy the edges of each zone into its runs, row by row."""
-    start, run = 0, 0
-    for zone in range(len(ends)):
-        end = ends[zone]
-        low, high = len(y_lines), -1
-        for number in range(start, end):
-            first, last = _span(y_lines, edges[number, Y1], edges[number, Y2])
-            low, high = min(low, first), max(high, last)
-        rows = max(high - low + 1, 0)
-        filled = np.zeros(rows + 1, np.int64)
-        for number in range(start, end):
-            first, last = _span(y_lines, edges[number, Y1], edges[number, Y2])
-            for row in range(first, last + 1):
-                filled[row - low + 1] += 1
-        filled = np.cumsum(filled) + run_starts[run]
-        for row in range(rows):
-            run_starts[run + row + 1] = filled[row + 1]
-            run_rows[run + row] = low + row
-            run_zones[run + row] = zone
-        for number in range(start, end):
-            first, last = _span(y_lines, edges[number, Y1], edges[number, Y2])
-            for row in range(first, last + 1):
-                laid[filled[row - low]] = edges[number]
-                filled[row - low] += 1
-        start, run = end, run + rows
-
-
-@compiled
 def list_zones(
     x_lines: FloatArray,
     y_lines: FloatArray,

@@ -62,9 +62,9 @@ class Entry:
     label: str
     epsilon: Epsilon
     unit: str
-    state: str
-    file: str | None  # the name of what was published, without its folder
-    sha256: str | None
+    state: str = PENDING
+    file: str | None = None  # the name of what was published, without its folder
+    sha256: str | None = None
     withdrawn: str | None = None  # when, in UTC; a charge still counts
 
     def to_dict(self) -> dict[str, Any]:

@@ -17,8 +17,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -37,7 +35,7 @@ from htf.privacy.account import (
 )
 from htf.privacy.apart import UNSAID, ToldApart, as_stored, check_told_apart
 from htf.privacy.budget_store import READ, WRITE, Books, open_books
-from htf.privacy.epsilon import Epsilon
+from htf.privacy.epsilon import Epsilon, EpsilonLike
 from htf.privacy.protection import price_of_map
 from htf.privacy.purchases import MEASURED, MEASURED_BY_KIND, Measured
 
@@ -93,9 +91,7 @@ class BudgetFile:
         # when a charge is on the disk, before anybody has been given its entry.
         self.attempts: list[Entry] = []
         self._resumed: list[Entry] = []
-        self.after_failure = (
-            ""  # what to do about a charge without a release, if that is not what is usual
-        )
+        self.after_failure = ""  # what to do about a charge without a release, if not the usual
         self.account()
 
     def __repr__(self) -> str:
@@ -106,7 +102,7 @@ class BudgetFile:
         cls,
         path: str | Path,
         dataset: str,
-        cap: Epsilon | str | int | float | Decimal | Fraction,
+        cap: EpsilonLike,
         *,
         unit: str = ONE_RECORD,
     ) -> BudgetFile:
@@ -179,7 +175,7 @@ class BudgetFile:
 
     def charge(
         self,
-        epsilon: Epsilon | str | int | float | Decimal | Fraction,
+        epsilon: EpsilonLike,
         mechanism: str,
         label: str = "",
         *,
@@ -231,17 +227,7 @@ class BudgetFile:
             with open_books(self.path, WRITE) as books:  # the run before may not have said it
                 _note(books, books.account(self.dataset), told_apart)
             return pending
-        entry = Entry(
-            secrets.token_hex(8),
-            _now(),
-            mechanism,
-            _storable(label),
-            price,
-            unit,
-            PENDING,
-            None,
-            None,
-        )
+        entry = Entry(secrets.token_hex(8), _now(), mechanism, _storable(label), price, unit)
         entering = False
         try:
             with open_books(self.path, WRITE) as books:
@@ -690,14 +676,9 @@ class Publication:
     path: Path | None  # where it is
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "dataset": self.dataset,
-            "entry": self.entry.id,
-            "file": self.entry.file,
-            "sha256": self.entry.sha256,
-            "state": self.state,
-            "path": None if self.path is None else str(self.path),
-        }
+        path = None if self.path is None else str(self.path)
+        entry = {"entry": self.entry.id, "file": self.entry.file, "sha256": self.entry.sha256}
+        return {"dataset": self.dataset, **entry, "state": self.state, "path": path}
 
 
 def check_publications(accounts: Iterable[Account], folders: Iterable[Path]) -> list[Publication]:

@@ -19,17 +19,15 @@ from typing import Any
 
 from htf.errors import InputError
 from htf.files import is_file, is_folder
-from htf.privacy.account import PENDING, Account, Entry
+from htf.privacy.account import Account, Entry
 from htf.privacy.apart import is_stored
 from htf.privacy.epsilon import Epsilon
 
 FORMAT = 3  # the only one that is read: those before were of versions that were never released
 APPLICATION_ID = 0x48544642  # "HTFB", by which SQLite files are told apart
 BUSY_SECONDS = 30.0  # how long to wait for another process that is charging
-READ, WRITE = (
-    "BEGIN",
-    "BEGIN IMMEDIATE",
-)  # the second keeps other writers out from the first look on
+# The second keeps other writers out from the first look on.
+READ, WRITE = "BEGIN", "BEGIN IMMEDIATE"
 SETTINGS = (
     # EXTRA is FULL, and after a commit also syncs the folder: else a power cut could bring back the
     # journal, and with it the state before the charge.
@@ -164,8 +162,7 @@ def open_books(path: Path, begin: str = READ, *, new: bool = False) -> Iterator[
             if new and _is_empty(connection):
                 _make(connection)
             _check_format(connection, path)
-            rows = _read_checked(connection, path)
-            yield Books(path, connection, _accounts(path, rows))
+            yield Books(path, connection, _read_checked(connection, path))
             if begin == WRITE:
                 _write_seal(connection)
             connection.execute("COMMIT")
@@ -235,8 +232,8 @@ def _number(connection: sqlite3.Connection, question: str) -> int:
     return int(connection.execute(question).fetchone()[0])
 
 
-def _read_checked(connection: sqlite3.Connection, path: Path) -> Rows:
-    """All rows, once SQLite finds nothing wrong, the schema is ours and the seal is that of the rows."""
+def _read_checked(connection: sqlite3.Connection, path: Path) -> dict[str, Account]:
+    """All accounts, once SQLite finds nothing wrong, the schema is ours and the seal is that of the rows."""
     found = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if found != ("ok",):
         raise Damage(path, f"SQLite finds {_first_line(found)}")
@@ -244,11 +241,14 @@ def _read_checked(connection: sqlite3.Connection, path: Path) -> Rows:
         raise Damage(path, "a charge is for a data set that is not there")
     _check_schema(connection, path)
     rows = _read_rows(connection)
-    if connection.execute("SELECT sha256 FROM seal").fetchall() != [(_seal(path, rows),)]:
-        raise Damage(
-            path, "its rows are not those that were sealed; one was altered, lost or added"
-        )
-    return rows
+    try:
+        if connection.execute("SELECT sha256 FROM seal").fetchall() != [(rows.seal(),)]:
+            raise Damage(
+                path, "its rows are not those that were sealed; one was altered, lost or added"
+            )
+        return _accounts(path, rows)
+    except (TypeError, ValueError, OverflowError):
+        raise Damage(path, "a row has a value of another type") from None
 
 
 def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
@@ -273,30 +273,17 @@ def _write_seal(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO seal VALUES (1, ?)", (seal,))
 
 
-def _seal(path: Path, rows: Rows) -> str:
-    try:
-        return rows.seal()
-    except (TypeError, ValueError):
-        raise Damage(path, "a row has a value of another type") from None
-
-
 def _accounts(path: Path, rows: Rows) -> dict[str, Account]:
     """With sums that hold, for which the seal vouches; but whoever can write the file can seal it."""
     found: dict[str, Account] = {}
-    try:
-        charges: dict[str, list[Entry]] = {row[1]: [] for row in rows.datasets}
-        for row in rows.entries:
-            charges[row[2]].append(_entry(path, row))
-        for _, name, unit, relation, cap_units, cap, created, closed, told_apart in rows.datasets:
-            most = _exact(path, cap_units, cap)
-            own = tuple(charges[name])
-            found[name] = Account(name, unit, relation, most, created, closed, own, told_apart)
-            if not is_stored(told_apart):
-                raise Damage(path, f"how {name!r} tells people apart is no JSON")
-    except KeyError:
-        raise Damage(path, "a charge is for a data set that is not there") from None
-    except (TypeError, ValueError, OverflowError):
-        raise Damage(path, "a row has a value of another type") from None
+    charges: dict[str, list[Entry]] = {row[1]: [] for row in rows.datasets}
+    for row in rows.entries:
+        charges[row[2]].append(_entry(path, row))
+    for _, name, unit, relation, cap_units, cap, created, closed, told_apart in rows.datasets:
+        most, own = _exact(path, cap_units, cap), tuple(charges[name])
+        found[name] = Account(name, unit, relation, most, created, closed, own, told_apart)
+        if not is_stored(told_apart):
+            raise Damage(path, f"how {name!r} tells people apart is no JSON")
     for account in found.values():
         if any(entry.unit != account.unit for entry in account.entries):
             raise Damage(path, f"epsilons of {account.dataset!r} are for different units")
@@ -307,8 +294,6 @@ def _accounts(path: Path, rows: Rows) -> dict[str, Account]:
 
 def _entry(path: Path, row: tuple[Any, ...]) -> Entry:
     _, id_, _, charged, mechanism, label, units, text, unit, state, file, sha256, withdrawn = row
-    if (state == PENDING) != (sha256 is None):
-        raise Damage(path, f"entry {id_} is {state}, and its digest says otherwise")
     price = _exact(path, units, text)
     return Entry(id_, charged, mechanism, label, price, unit, state, file, sha256, withdrawn)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from numbers import Integral, Real
+from typing import TypeAlias
 
 from htf.base import arguments, numerals
 from htf.errors import InputError
@@ -20,8 +20,6 @@ from htf.errors import InputError
 UNITS_PER_EPSILON = 10**15
 UNIT_DIGITS = 15
 LARGEST_EPSILON = 1000  # far beyond any use, and sums along a path stay far below 2**63 units
-
-EpsilonLike = "Epsilon | str | int | float | Decimal | Fraction"
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -63,7 +61,7 @@ class Epsilon:
             raise InputError(f"epsilon must not be negative, got {units}e-15")
 
     @classmethod
-    def of(cls, value: Epsilon | str | int | float | Decimal | Fraction) -> Epsilon:
+    def of(cls, value: EpsilonLike) -> Epsilon:
         """Make the greatest representable budget that is not above `value`.
 
         Parameters
@@ -165,7 +163,13 @@ class Epsilon:
         return [Epsilon(int(self.units * weight / total)) for weight in given]
 
 
+EpsilonLike: TypeAlias = Epsilon | str | int | float | Decimal | Fraction  # what Epsilon.of takes
 _WIDE = Context(prec=60, rounding=ROUND_FLOOR)
+
+
+def epsilon_from_text(text: EpsilonLike) -> Epsilon:
+    """What `str` gave. Unlike `Epsilon.of`, it takes 0."""
+    return Epsilon(0) if text == "0" else Epsilon.of(text)
 
 
 def cube_root_of_two_to(power: int) -> Fraction:
@@ -182,11 +186,9 @@ def _to_fraction(value: object) -> Fraction:
             return _from_decimal(value)
         if isinstance(value, Fraction):
             return value
-        if isinstance(value, Integral) and not isinstance(value, bool):  # NumPy's integers too
-            return Fraction(operator.index(value))
-        if isinstance(value, Real) and not isinstance(
-            value, bool
-        ):  # as they print, NumPy's floats too
+        if arguments.is_whole(value):  # NumPy's integers too
+            return Fraction(operator.index(value))  # type: ignore[arg-type]
+        if arguments.is_number(value):  # as they print, NumPy's floats too
             return numerals.fraction(str(value))
     except ValueError:
         pass

@@ -8,7 +8,7 @@ largest sum along a path. Proof, for choices that depend on earlier noise: docs/
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from htf.errors import BudgetError
 from htf.frame.domain import IntArray
 from htf.frame.tree import RegionTree
-from htf.privacy.epsilon import Epsilon
+from htf.privacy.epsilon import Epsilon, epsilon_from_text
 
 if TYPE_CHECKING:
     from htf.curator.measurements import Measurement
 
+PRICES = ("smallest_epsilon", "largest_epsilon", "spent_after")  # of a line
 ROUGHLY = 1.0001  # what float sums may be off by, and far more
 
 
@@ -75,15 +76,7 @@ class LedgerLine:
         >>> line.to_dict()["answers"]
         1
         """
-        return {
-            "label": self.label,
-            "kind": self.kind,
-            "sensitivity": self.sensitivity,
-            "answers": self.answers,
-            "smallest_epsilon": str(self.smallest_epsilon),
-            "largest_epsilon": str(self.largest_epsilon),
-            "spent_after": str(self.spent_after),
-        }
+        return asdict(self) | {name: str(getattr(self, name)) for name in PRICES}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> LedgerLine:
@@ -105,11 +98,7 @@ class LedgerLine:
         >>> LedgerLine.from_dict(line.to_dict()) == line
         True
         """
-        exact = {
-            name: _epsilon_from_text(data[name])
-            for name in ("smallest_epsilon", "largest_epsilon", "spent_after")
-        }
-        return cls(**{**data, **exact})
+        return cls(**{**data, **{name: epsilon_from_text(data[name]) for name in PRICES}})
 
 
 class Ledger:
@@ -173,9 +162,8 @@ class Ledger:
         loss = extend_losses(self._tree, self._loss)
         added = np.zeros(len(loss), dtype=kind)
         np.add.at(added, measurement.regions, measurement.epsilon)
-        if np.any(
-            self._tree.slabs[measurement.regions] > 0
-        ):  # the charge reaches every region below
+        # The charge reaches every region below.
+        if np.any(self._tree.slabs[measurement.regions] > 0):
             added = sum_along_paths(self._tree, added)
         return loss + added
 
@@ -196,7 +184,3 @@ def sum_along_paths(tree: RegionTree, values: NDArray[Any]) -> NDArray[Any]:
     for layer in tree.layers(1):
         sums[layer] += sums[tree.parent[layer]]
     return sums
-
-
-def _epsilon_from_text(text: str) -> Epsilon:
-    return Epsilon(0) if text == "0" else Epsilon.of(text)

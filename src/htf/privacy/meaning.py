@@ -14,7 +14,7 @@ from typing import Any
 
 from htf.base import arguments
 from htf.privacy.epsilon import Epsilon
-from htf.privacy.protection import OF_RECORDS, PERSON, RECORD, Protection
+from htf.privacy.protection import OF_RECORDS, RECORD, Protection
 
 # Above it, a value is unusual for published data about people. Most that name a person or a person and day are below,
 # among them all of places; and a guess of 10 % can become 94 %, so that little is promised to anyone.
@@ -49,17 +49,10 @@ class Deployment:
         return f"{self.what} ({self.who}): {number} for {self.unit}"
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "who": self.who,
-            "what": self.what,
-            "epsilon": self.epsilon,
-            "about": self.about,
-            "delta": self.delta,
-            "unit": self.unit,
-            "source": self.source,
-        }
+        return {name: getattr(self, name) for name in FIELDS}
 
 
+FIELDS = ("who", "what", "epsilon", "about", "delta", "unit", "source")  # in this order in JSON
 PERSON_DAY = "a person and day"
 # By epsilon. docs/concepts/epsilon.md has the same list, and a test compares the two.
 DEPLOYMENTS = (
@@ -194,14 +187,16 @@ class Meaning:
     def together(self) -> str | None:
         """What holds for somebody with several units, whom nothing protects as a whole. None if a unit is all of a
         person."""
-        kind = self.protection.per or self.protection.unit
-        if kind == PERSON:
+        if (number := self._many) is None:
             return None
-        number = MANY[kind]
         return (
             f"For someone with {number} {_units(self.protection)} it is {number} times that, epsilon "
             f"{self.epsilon * number}: 50 % becomes at most {belief_text(self.after(0.5, number))}."
         )
+
+    @property
+    def _many(self) -> int | None:
+        return MANY.get(self.protection.per or self.protection.unit)
 
     @property
     def usual(self) -> str:
@@ -230,10 +225,8 @@ class Meaning:
 
     def to_dict(self) -> dict[str, Any]:
         """The sentences and their numbers with plain values, for JSON."""
-        kind = self.protection.per or self.protection.unit
         many = None
-        if kind != PERSON:
-            number = MANY[kind]
+        if (number := self._many) is not None:
             many = {"units": number, "epsilon": str(self.epsilon * number), **self._beliefs(number)}
         return {
             "epsilon": str(self.epsilon),

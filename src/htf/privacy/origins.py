@@ -185,11 +185,9 @@ def _contents(path: Path) -> list[Callable[[], Any]]:
             members = [one.filename for one in archive.infolist() if not one.is_dir()]
     except zipfile.BadZipFile:
         return whole
-    opened = ((name, partial(_open_member, path, name)) for name in members)
-    return [
-        *whole,
-        *(one for name, open_it in opened for one in _as_is_and_unpacked(name, open_it)),
-    ]
+    for name in members:
+        whole += _as_is_and_unpacked(name, partial(_open_member, path, name))
+    return whole
 
 
 def _as_is_and_unpacked(name: str, open_it: Callable[[], Any]) -> list[Callable[[], Any]]:

@@ -291,11 +291,8 @@ def explain_people(quantity: str, place: str = "a box", places: str = "boxes") -
         return ""
     kind, _, people = quantity.partition(" ")
     name = f"{kind} {people}".capitalize()
-    per = (
-        ""
-        if people == PEOPLE
-        else f" in each {people.removeprefix(f'{PERSON}-').removesuffix('s')}"
-    )
+    period = people.removeprefix(f"{PERSON}-").removesuffix("s")
+    per = "" if people == PEOPLE else f" in each {period}"
     if quantity.startswith(SPLIT):
         return (
             f"{name}: each person counts once{per} on the whole map, split across their records. A place with many "

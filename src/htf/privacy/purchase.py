@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, runtim
 
 from htf.base import arguments
 from htf.errors import InputError
-from htf.privacy.epsilon import Epsilon
+from htf.privacy.epsilon import Epsilon, epsilon_from_text
 
 if TYPE_CHECKING:
     from htf.frame.domain import Domain
@@ -195,7 +195,7 @@ def _read(value: Any, kind: str) -> Any:
     from htf.privacy.protection import Protection
 
     if kind == "Epsilon":
-        return Epsilon(0) if value == "0" else Epsilon.of(value)
+        return epsilon_from_text(value)
     return Protection.from_dict(value) if kind == "Protection" else value
 
 

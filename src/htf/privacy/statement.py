@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from htf.privacy.protection import PEOPLE, PERSON, RECORD, RECORDS, different_people, split_people
+from htf.privacy.protection import PEOPLE, PERSON, RECORD, different_people, split_people
 from htf.privacy.purchases import PURCHASES
 
 if TYPE_CHECKING:
-    from htf.privacy.protection import Protection
     from htf.release.release import Release
 
 NOT_PRIVATE = (
@@ -159,16 +158,20 @@ WORDING = hashlib.sha256(repr(SENTENCES).encode()).hexdigest()[:8]
 
 
 def privacy_statement(release: Release) -> str:
-    protection, parts = release.protection, [_guarantee(release)]
-    if protection.weight is not None and protection.count == RECORDS:
-        parts.append(_weighted(release))
+    protection, words = release.protection, _words(release)
+    counts_people = protection.count == PEOPLE
+    parts = [GUARANTEE.format(**words)]
+    if protection.weight is not None and not counts_people:
+        alone = WEIGHTED_ALONE.format(**words) if protection.unit == RECORD else ""
+        parts.append(WEIGHTED.format(alone=alone, **words))
     if protection.unit == PERSON:
-        parts.append(_shared(release) if protection.count == PEOPLE else _bounded(release))
+        shared = SHARED if protection.weight is None else SHARED_SUMS
+        parts.append((shared if counts_people else BOUNDED).format(**words))
     if protection.weight is not None and release.clipped is None:
-        parts.append(CLIPPED_UNKNOWN.format(most=protection.max_weight))
+        parts.append(CLIPPED_UNKNOWN.format(**words))
     parts += [said for one in release.bought for said in one.sentences(release)]
     if protection.of_query:
-        parts.append(OF_QUERY.format(one=protection.name))
+        parts.append(OF_QUERY.format(**words))
     if release.priors:
         names = [f"{prior.name} (SHA-256 {prior.sha256})" for prior in release.priors]
         said = PRIOR_USED if len(names) == 1 else PRIORS_USED
@@ -176,13 +179,43 @@ def privacy_statement(release: Release) -> str:
     if release.background is not None:
         parts.append(BORROWED.format(number=release.background.periods))
     if (total := release.parameters.get("public_total")) is not None:
-        parts.append(TOTAL_DISCLOSED.format(total=total, one=protection.name))
-    parts.append(_not_protected(release))
+        parts.append(TOTAL_DISCLOSED.format(total=total, **words))
+    parts.append(_not_protected(release, words))
     parts.append(f"Noise: {release.noise}. Mechanism: {release.mechanism}.")
     return "\n\n".join(parts if release.private else [NOT_PRIVATE, *parts])
 
 
-def _not_protected(release: Release) -> str:
+def _words(release: Release) -> dict[str, Any]:
+    """All that sentences have places for; each takes what it needs."""
+    protection = release.protection
+    unit, period, number = protection.unit, protection.per, protection.max_records
+    over_periods = "" if period is None else OVER_PERIODS.format(period=period)
+    in_period = "" if period is None else f" in any one {period}"
+    keeps_some = release.activity is None
+    return {
+        "epsilon": release.epsilon,
+        "unit": protection.name,
+        "one": protection.name,
+        "change": CHANGE[unit].format(in_period=in_period),
+        "together": TOGETHER[unit] + over_periods,
+        "in_each": "" if period is None else f" in each {period}",
+        "or_no_time": "" if period is None else ", or have no time,",
+        "first": FIRST[protection.once_per],
+        "kept": "1 record" if number == 1 else f"{number} records",
+        "were": "was" if number == 1 else "were",
+        "of_kept": OF_KEPT if keeps_some else "",
+        "distinct": DISTINCT if protection.once_per == "all" and keeps_some else "",
+        "shares": protection.shares,
+        "piece": protection.piece,
+        "each": release.record_epsilon,
+        "quantity": protection.quantity,
+        "different": different_people(period),
+        "weight": protection.weight,
+        "most": protection.max_weight,
+    }
+
+
+def _not_protected(release: Release, words: dict[str, Any]) -> str:
     domain = release.domain
     kinds = {axis.plural for axis in domain.axes} | ({"zones"} if release.zones else set())
     if domain.has_map or kinds == {"steps"}:
@@ -192,81 +225,16 @@ def _not_protected(release: Release) -> str:
         frame=", ".join(FRAME[frame] for frame in frames),
         frame_ends=" or the ".join(FRAME_ENDS[frame] for frame in frames),
         bound=_known(release) + "".join(one.known() for one in release.bought),
-        one=release.protection.name,
-    )
-
-
-def _guarantee(release: Release) -> str:
-    unit, period = release.protection.unit, release.protection.per
-    over_periods = "" if period is None else OVER_PERIODS.format(period=period)
-    in_period = "" if period is None else f" in any one {period}"
-    return GUARANTEE.format(
-        epsilon=release.epsilon,
-        unit=release.protection.name,
-        change=CHANGE[unit].format(in_period=in_period),
-        together=TOGETHER[unit] + over_periods,
-    )
-
-
-def _in_each(protection: Protection) -> dict[str, str]:
-    """Words about the period, if the unit is a person in one."""
-    if protection.per is None:
-        return {"in_each": "", "or_no_time": ""}
-    return {"in_each": f" in each {protection.per}", "or_no_time": ", or have no time,"}
-
-
-def _shared(release: Release) -> str:
-    protection = release.protection
-    return (SHARED if protection.weight is None else SHARED_SUMS).format(
-        weight=protection.weight,
-        most=protection.max_weight,
-        piece=protection.piece,
-        first=FIRST[protection.once_per],
-        shares=protection.shares,
-        quantity=protection.quantity,
-        different=different_people(protection.per),
-        each=release.record_epsilon,
-        **_in_each(protection),
-    )
-
-
-def _bounded(release: Release) -> str:
-    protection = release.protection
-    number = protection.max_records
-    return BOUNDED.format(
-        first=FIRST[protection.once_per],
-        kept="1 record" if number == 1 else f"{number} records",
-        were="was" if number == 1 else "were",
-        each=release.record_epsilon,
-        piece=protection.piece,
-        of_kept=OF_KEPT if release.activity is None else "",
-        distinct=DISTINCT if protection.once_per == "all" and release.activity is None else "",
-        **_in_each(protection),
-    )
-
-
-def _weighted(release: Release) -> str:
-    protection = release.protection
-    words = {"weight": protection.weight, "piece": protection.piece, "each": release.record_epsilon}
-    return WEIGHTED.format(
-        quantity=protection.quantity,
-        most=protection.max_weight,
-        alone=WEIGHTED_ALONE.format(**words) if protection.unit == RECORD else "",
         **words,
     )
 
 
 def _known(release: Release) -> str:
-    if release.protection.weight is not None:
-        most = release.protection.max_weight
-        return KNOWN_WEIGHT.format(most=most) + _known_bound(release)
-    return _known_bound(release)
-
-
-def _known_bound(release: Release) -> str:
-    if release.protection.unit == RECORD:
-        return ""
-    if release.protection.count == PEOPLE:
-        return KNOWN_SHARES.format(quantity=split_people(release.protection.per))
-    chosen = release.activity is not None and release.activity.decides
-    return KNOWN_RANGE if chosen else KNOWN_BOUND
+    """What is public beforehand about the quantity, and how much of it one unit has."""
+    protection, activity = release.protection, release.activity
+    weight = "" if protection.weight is None else KNOWN_WEIGHT.format(most=protection.max_weight)
+    if protection.unit == RECORD:
+        return weight
+    if protection.count == PEOPLE:
+        return weight + KNOWN_SHARES.format(quantity=split_people(protection.per))
+    return weight + (KNOWN_RANGE if activity is not None and activity.decides else KNOWN_BOUND)

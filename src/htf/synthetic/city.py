@@ -270,10 +270,7 @@ def _river(east: FloatArray, north: FloatArray) -> BoolArray:
 
 
 def _covered(patches: Sequence[_Patch], east: FloatArray, north: FloatArray) -> BoolArray:
-    covered = np.zeros(np.shape(east), dtype=bool)
-    for patch in patches:
-        covered |= patch.covers(east, north)
-    return covered
+    return np.asarray(np.any([patch.covers(east, north) for patch in patches], axis=0))
 
 
 def _draw_places(generator: np.random.Generator) -> _Places:
@@ -387,7 +384,7 @@ def _on_land(draw: Callable[[int], Positions], number: int) -> Positions:
 def _fits(east: FloatArray, north: FloatArray) -> BoolArray:
     middle = SIDE_KM / 2
     near = np.maximum(np.abs(east - middle), np.abs(north - middle)) < middle + OVERHANG_KM
-    return np.asarray(near & _habitable(*_to_degrees(east, north)))
+    return np.asarray(near & _habitable(*to_degrees(east, north)))
 
 
 def _habitable(x: FloatArray, y: FloatArray) -> BoolArray:
@@ -413,13 +410,13 @@ def _visit(
     chosen = np.searchsorted(cumulative, generator.random(number), side="right")
     chosen = np.minimum(chosen, len(cumulative) - 1)  # the sum may end just below one
     east, north, spread = places.east[chosen], places.north[chosen], places.spread[chosen]
-    x, y = _to_degrees(
+    x, y = to_degrees(
         east + spread * generator.standard_normal(number),
         north + spread * generator.standard_normal(number),
     )
     # A visit that would end in the water or in a park stays at the door of its place.
     astray = ~_habitable(x, y)
-    x[astray], y[astray] = _to_degrees(east[astray], north[astray])
+    x[astray], y[astray] = to_degrees(east[astray], north[astray])
     return x, y
 
 
@@ -428,7 +425,7 @@ def _turn(east: FloatArray, north: FloatArray, degrees: float) -> Positions:
     return east * cosine - north * sine, east * sine + north * cosine
 
 
-def _to_degrees(east: FloatArray, north: FloatArray) -> Positions:
+def to_degrees(east: FloatArray, north: FloatArray) -> Positions:
     return (
         LONGITUDE + (east - SIDE_KM / 2) / KM_PER_DEGREE_EAST,
         LATITUDE + (north - SIDE_KM / 2) / KM_PER_DEGREE,

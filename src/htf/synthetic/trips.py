@@ -11,14 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from htf.frame.domain import KM_PER_DEGREE, FloatArray
-from htf.synthetic.city import (
-    DISTRICTS,
-    KM_PER_DEGREE_EAST,
-    LATITUDE,
-    LONGITUDE,
-    SIDE_KM,
-    synthetic_city,
-)
+from htf.synthetic.city import DISTRICTS, KM_PER_DEGREE_EAST, synthetic_city, to_degrees
 
 CHOICES = 6  # places that a trip may go to
 USUAL_KM = 2.5  # how fast nearer ones are preferred
@@ -94,8 +87,7 @@ def synthetic_trips(trips: int = 250_000, seed: int = 2021) -> Trips:
 def _draw_hours(generator: np.random.Generator, x: FloatArray, y: FloatArray) -> FloatArray:
     """In the morning, in the evening, or at any hour of the day."""
     centre = DISTRICTS[0]
-    east = LONGITUDE + (centre.east - SIDE_KM / 2) / KM_PER_DEGREE_EAST
-    north = LATITUDE + (centre.north - SIDE_KM / 2) / KM_PER_DEGREE
+    east, north = to_degrees(np.array(centre.east), np.array(centre.north))
     in_morning = 0.1 + 0.6 / (1 + np.exp(3.0 - _km(x - east, y - north)))
     kind = generator.random(len(x))
     morning, evening = generator.normal(8, 1, len(x)), generator.normal(18, 1.6, len(x))

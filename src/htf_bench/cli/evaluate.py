@@ -2,46 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from htf.cli.declared import option_of
-from htf.cli.screen import console, say, show_table
 from htf.cli.types import WholeNumber
 from htf.recipes.maps import MapOptions
-from htf_bench.cli.experiments import (
-    MOST_QUERIES,
-    MOST_RUNS,
-    check_results_folder,
-    draw_all,
-    folder_option,
-    jobs_option,
-    mark_as_not_private,
-    open_data,
-    overwrite_folder_option,
-    run_trials,
-    seed_option,
-    show_failures,
-    typed_command,
-    write_reports,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from htf.forecasts.workloads import Workload
-    from htf.frame.domain import Domain, FloatArray
-    from htf_bench.bench import Bench
-    from htf_bench.results import Results
-    from htf_bench.specs import BenchSpec
-    from htf_bench.summary import Contender
-    from htf_bench.trials import Plan
-
-PLAIN_TITLE = "mean relative error in %,"
+from htf_bench.cli.options import MOST_QUERIES, MOST_RUNS, options_of_runs
 
 
 @click.command()
@@ -91,191 +59,13 @@ PLAIN_TITLE = "mean relative error in %,"
     type=WholeNumber(1, MOST_RUNS),
     help="Releases per mechanism and epsilon.",
 )
-@seed_option
-@jobs_option
-@folder_option
-@overwrite_folder_option
-def evaluate(
-    points: str,
-    x_column: str,
-    y_column: str,
-    bounds: str | None,
-    around: str | None,
-    cells: str | None,
-    mechanisms: str | None,
-    rivals: str,
-    epsilons: str,
-    workloads: str,
-    queries: int,
-    runs: int,
-    seed: int,
-    jobs: int,
-    folder: Path,
-    overwrite: bool,
-) -> None:
+@options_of_runs
+def evaluate(**given: Any) -> None:
     """Compare mechanisms on exact data. The results are not for publication.
 
     POINTS is a CSV or Parquet file, a NumPy matrix of counts (counts.npy or sets.npz:KEY), or a
     made-up data set: city, gaussian-20-1, gaussian-20-2, gaussian-50-1, … gaussian-100-2.
     """
-    from htf_bench.trials import Plan, check_data, plan_trials
+    from htf_bench.cli.comparison import compare_mechanisms
 
-    data_set = open_data(points, (x_column, y_column), bounds, around, cells)
-    check_results_folder(folder, [points, *workloads.split(",")], overwrite)
-    field = _read_field(mechanisms, rivals, data_set.domain)
-    chosen = _read_epsilons(epsilons)
-    bench = _read_bench(workloads, queries, seed)
-    check_data(bench, data_set)
-    pairs = [(spec, epsilon) for spec in field.specs for epsilon in chosen]
-    plan = Plan(bench, tuple(plan_trials(data_set, pairs, runs)))
-    mark_as_not_private()
-    results = _run(plan, field, folder, jobs)
-    draw_all(folder, _draw_figure(results, plan, field.entrants))
-    write_reports(results, plan, folder, field.entrants)
-    mark_as_not_private()
-
-
-@dataclass(frozen=True)
-class Field:
-    """Who is compared: the mechanisms that were named, and rivals at many settings, if any."""
-
-    named: list[BenchSpec]
-    judged: list[BenchSpec]  # against the rivals
-    rivals: list[Contender]
-
-    @property
-    def specs(self) -> list[BenchSpec]:
-        tried = [spec for rival in self.rivals for spec in rival.specs]
-        return list(dict.fromkeys([*self.named, *tried]))
-
-    @property
-    def entrants(self) -> list[Contender]:
-        from htf_bench.summary import contenders
-
-        return [*contenders(self.named), *self.rivals]
-
-
-def _read_field(mechanisms: str | None, rivals: str, domain: Domain) -> Field:
-    from htf.publication import DEFAULT_MECHANISM
-    from htf_bench.specs import ALL, read_specs
-    from htf_bench.tuned import TUNED, judged_specs, tuned_rivals
-
-    if rivals != TUNED:
-        return Field(read_specs(ALL if mechanisms is None else mechanisms, domain), [], [])
-    text = DEFAULT_MECHANISM if mechanisms is None else mechanisms
-    named = read_specs(text, domain)
-    return Field(named, judged_specs(named, text), tuned_rivals(domain))
-
-
-def _read_epsilons(text: str) -> list[str]:
-    from htf.privacy.epsilon import Epsilon
-
-    return list(dict.fromkeys(str(Epsilon.of(part.strip())) for part in text.split(",")))
-
-
-def _read_bench(workloads: str, queries: int, seed: int) -> Bench:
-    from htf_bench.bench import Bench
-    from htf_bench.workloads import read_workloads
-
-    return Bench(tuple(read_workloads(workloads)), queries, seed)
-
-
-def _run(plan: Plan, field: Field, folder: Path, jobs: int) -> Results:
-    """Run the trials and show their results."""
-    if not field.rivals:
-        results = run_trials(plan, folder, jobs)
-        _show_summary(results, plan, field.entrants)
-    else:
-        settings = ", ".join(f"{r.specs[0].mechanism} {len(r.specs)}" for r in field.rivals)
-        say(f"Settings of each rival: {settings}.")
-        results = run_trials(plan, folder, jobs)
-        _show_rivals(results, plan, field, folder)
-    if any(workload.at_records for workload in plan.bench.workloads):
-        console().print("* the boxes of this workload are themselves drawn from the sensitive data")
-    show_failures(results)
-    return results
-
-
-def _show_rivals(results: Results, plan: Plan, field: Field, folder: Path) -> None:
-    """The two relative errors on the screen, all metrics in a page and a file."""
-    from htf_bench import tuned_page
-    from htf_bench.metrics import MRE, MRE_SHARE
-    from htf_bench.tuned import compare_with_rivals, floor_rival
-
-    rivals = [*field.rivals, floor_rival()]
-    comparisons = compare_with_rivals(results, plan, field.judged, rivals)
-    marks = {workload.text: _mark(workload) for workload in plan.bench.workloads}
-    for key, group in tuned_page.by_table(comparisons).items():
-        if key[-1] in (MRE, MRE_SHARE):
-            rows = [r for one in group for r in tuned_page.table_rows(one, marks[one.workload])]
-            show_table(tuned_page.HEADINGS, rows, tuned_page.table_title(key))
-    for line in tuned_page.conclusions(comparisons):
-        console().print(line)
-    tuned_page.write_rivals(comparisons, folder, typed_command())
-    say(f"Against tuned rivals, all metrics: {folder / tuned_page.PAGE}")
-
-
-def _mark(workload: Workload) -> str:
-    return " *" if workload.at_records else ""
-
-
-def _show_summary(results: Results, plan: Plan, entrants: Sequence[Contender]) -> None:
-    from htf.forecasts.accuracy import show_value
-    from htf_bench.map_metrics import MAP_METRICS
-    from htf_bench.metrics import MEANINGS, MRE, MRE_SHARE, UNITS
-    from htf_bench.summary import compare_all
-    from htf_bench.traditional import TRADITIONAL
-    from htf_bench.workloads import Places, WholeMap
-
-    workloads = [workload.text for workload in plan.bench.workloads]
-    headers = ("mechanism", *(f">{w.text}{_mark(w)}" for w in plan.bench.workloads))
-    # Squares around records hold few of them or many: which error counts there is a matter of taste.
-    has_places = any(isinstance(workload, Places) for workload in plan.bench.workloads)
-    for data_set in dict.fromkeys(trial.data_set.name for trial in plan.trials):
-        for epsilon in dict.fromkeys(trial.epsilon for trial in plan.trials):
-            for metric in (MRE, MRE_SHARE) if has_places else (MRE,):
-                lines = compare_all(results, data_set, epsilon, workloads, entrants, metric)
-                rows = [(line.label, *map(show_value, line.values)) for line in lines]
-                what = f"{metric} in %, {MEANINGS[metric]};" if has_places else PLAIN_TITLE
-                title = f"{data_set}, epsilon {epsilon}: {what} ± standard deviation over runs"
-                show_table(headers, rows, title)
-            for grid in (w.text for w in plan.bench.workloads if isinstance(w, WholeMap)):
-                title = f"{data_set}, epsilon {epsilon}: {grid} as whole maps, ± standard deviation over runs"
-                found = _by_label(results, data_set, epsilon, grid, entrants)
-                rows = [(label, *(show_value(one[m]) for m in MAP_METRICS)) for label, one in found]
-                units = (f">{metric} ({UNITS[metric]})" for metric in MAP_METRICS)
-                show_table(("mechanism", *units), rows, title)
-    if any(spec.mechanism in TRADITIONAL for one in entrants for spec in one.specs):
-        console().print("rounding and cell-key have no epsilon and no guarantee")
-
-
-def _by_label(
-    results: Results, data_set: str, epsilon: str, workload: str, entrants: Sequence[Contender]
-) -> list[tuple[str, dict[str, FloatArray]]]:
-    """The values of each contender by metric of whole maps, the best by the first of them first."""
-    from htf_bench.map_metrics import MAP_METRICS
-    from htf_bench.summary import compare_all
-
-    found: dict[str, dict[str, FloatArray]] = {}
-    for metric in MAP_METRICS:
-        for line in compare_all(results, data_set, epsilon, [workload], entrants, metric):
-            found.setdefault(line.contender.label, {})[metric] = line.values[0]
-    return [(label, one) for label, one in found.items() if set(one) == {*MAP_METRICS}]
-
-
-def _draw_figure(
-    results: Results, plan: Plan, entrants: Sequence[Contender]
-) -> Iterator[tuple[str, Figure]]:
-    """All mechanisms by workload, with one colour per epsilon."""
-    from htf_bench.figures import draw_dots
-
-    name = plan.trials[0].data_set.name
-    panels = [
-        (f"{w.text}{' (drawn from the data)' if w.at_records else ''}", name, w.text)
-        for w in plan.bench.workloads
-    ]
-    epsilons = list(dict.fromkeys(trial.epsilon for trial in plan.trials))
-    yield (
-        f"{name}.png",
-        draw_dots(results, panels, epsilons, entrants, f"{name}: error by workload"),
-    )
+    compare_mechanisms(**given)

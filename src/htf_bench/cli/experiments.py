@@ -1,4 +1,4 @@
-"""Shared by `htf evaluate` and `htf paper`: data, trials with progress, and results."""
+"""Shared by `htf evaluate` and `htf paper`: data, trials with progress, and results. Commands import it when they run."""
 
 from __future__ import annotations
 
@@ -11,51 +11,27 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
+from rich import progress as rich
 
 from htf.cli.screen import console, described, say, show_table
-from htf.cli.types import FileName, WholeNumber
 from htf.errors import InputError
 from htf.files import exists
+from htf.forecasts.datasets import DataSet
 from htf.query.texts import read_numbers
 from htf.recipes.maps import read_domain
+from htf_bench.datasets import built_in_sets, is_matrix, open_matrix, open_points, split_key
+from htf_bench.figures import save_figure
+from htf_bench.marking import MARKING
+from htf_bench.results import Results, check_folder
+from htf_bench.runner import Estimate, Progress, run_plan, trials_to_do
+from htf_bench.summary import Contender, contenders, write_summary
+from htf_bench.trials import Plan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from htf.forecasts.datasets import DataSet
-    from htf_bench.results import Results
-    from htf_bench.runner import Progress
-    from htf_bench.summary import Contender
-    from htf_bench.trials import Plan
-
 SECONDS_BETWEEN_LINES = 30.0
 MOST_FAILURES_ON_SCREEN = 8
-# A trial keeps its queries in memory, and a plan its runs.
-MOST_QUERIES, MOST_RUNS = 1_000_000, 1000
-jobs_option = click.option(
-    "--jobs", default=2, show_default=True, type=WholeNumber(1, 64), help="Number of processes."
-)
-folder_option = click.option(
-    "-o",
-    "--output",
-    "folder",
-    required=True,
-    type=FileName(file_okay=False),
-    help="Folder for the results. Run the same command again to resume.",
-)
-overwrite_folder_option = click.option(
-    "--overwrite",
-    is_flag=True,
-    help="Use a folder that holds other files, and replace files in it.",
-)
-seed_option = click.option(
-    "--seed",
-    default=1,
-    show_default=True,
-    type=WholeNumber(min=0),
-    help="Seed of queries and noise.",
-)
 
 
 def open_data(
@@ -66,8 +42,6 @@ def open_data(
     cells: str | None,
 ) -> DataSet:
     """A file of points, a matrix of counts, or a made-up data set."""
-    from htf_bench.datasets import built_in_sets, is_matrix, open_matrix, open_points
-
     if is_matrix(text):
         if around or cells:
             raise InputError("a matrix has its own cells: give --bounds W,S,E,N or nothing")
@@ -78,27 +52,18 @@ def open_data(
     if text in built_in_sets() and not exists(text):
         if bounds or around or cells:
             raise InputError(f"{text} has its own map: leave out --bounds, --around and --cells")
-        return built_in_sets()[text]()
-    if not exists(text):
-        raise InputError(
-            f"there is no file {text}; data sets that need no file are {', '.join(built_in_sets())}"
-        )
+        return built_in_sets()[text]
     return open_points(text, columns, read_domain(bounds, around, cells or "1024"))
 
 
 def check_results_folder(folder: Path, inputs: Iterable[str], overwrite: bool) -> None:
     """`inputs` as they were typed: names of files, of arrays in them (sets.npz:KEY), and of workloads."""
-    from htf_bench.datasets import split_key
-    from htf_bench.results import check_folder
-
     named = (split_key(text.strip().removeprefix("file:"))[0] for text in inputs)
     check_folder(folder, [path for path in named if os.path.exists(path)], overwrite=overwrite)
 
 
 def mark_as_not_private() -> None:
     """Say that the results are not for publication."""
-    from htf_bench.marking import MARKING
-
     console().print(MARKING, style="bold red")
 
 
@@ -110,8 +75,6 @@ def typed_command() -> str:
 
 def run_trials(plan: Plan, folder: Path, jobs: int) -> Results:
     """Run those that have no result yet, with progress and the time left."""
-    from htf_bench.runner import Estimate, run_plan, trials_to_do
-
     waiting = trials_to_do(plan, folder)
     kept = len(plan.trials) - len(waiting)
     guess = _show_time(Estimate(waiting, jobs).seconds_left)
@@ -126,8 +89,6 @@ def run_trials(plan: Plan, folder: Path, jobs: int) -> Results:
 @contextmanager
 def progress_of_trials(total: int, kept: int) -> Iterator[Callable[[Progress], None]]:
     """A bar with the time left. Without a terminal, a line now and then."""
-    from rich import progress as rich
-
     screen = console(stderr=True)
     look = rich.TextColumn("{task.fields[left]} left"), rich.BarColumn(), rich.MofNCompleteColumn()
     with rich.Progress(
@@ -158,9 +119,7 @@ def show_failures(results: Results) -> None:
     failures = results.failures()
     if not failures:
         return
-    distinct = {(f.data_set, f.mechanism, f.epsilon): f for f in failures}
-    shown = list(distinct.values())[:MOST_FAILURES_ON_SCREEN]
-    rows = [(f.data_set, f.mechanism, f.epsilon, f.reason) for f in shown]
+    rows = list({row[:3]: row for row in failures}.values())[:MOST_FAILURES_ON_SCREEN]
     title = f"{len(failures)} trials without a result (failures.parquet lists all of them)"
     show_table(("data set", "mechanism", ">epsilon", "why"), rows, title)
 
@@ -169,18 +128,14 @@ def write_reports(
     results: Results, plan: Plan, folder: Path, entrants: Sequence[Contender] | None = None
 ) -> None:
     """Tables of the results. Without entrants, every ladder of heights is one, and all others alone."""
-    from htf_bench.summary import contenders, write_summary
-
     if entrants is None:
         entrants = contenders(dict.fromkeys(trial.spec for trial in plan.trials))
     write_summary(results, plan, folder, typed_command(), entrants)
     say(f"All values: {folder / 'results.parquet'}; tables: {folder / 'summary.md'}")
 
 
-def draw_all(folder: Path, figures: Iterator[tuple[str, Figure]]) -> None:
+def draw_all(folder: Path, figures: Iterable[tuple[str, Figure]]) -> None:
     """Draw the figures of the results."""
-    from htf_bench.figures import save_figure
-
     for name, figure in figures:
         save_figure(figure, folder / name)
         say(f"Figure: {folder / name}")

@@ -11,21 +11,7 @@ from htf.cli.screen import say
 from htf.cli.types import WholeNumber
 from htf.errors import InputError
 from htf.recipes.maps import MapOptions
-from htf_bench.cli.experiments import (
-    MOST_RUNS,
-    check_results_folder,
-    draw_all,
-    folder_option,
-    jobs_option,
-    mark_as_not_private,
-    open_data,
-    overwrite_folder_option,
-    run_trials,
-    seed_option,
-    show_failures,
-    typed_command,
-    write_reports,
-)
+from htf_bench.cli.options import MOST_RUNS, options_of_runs
 
 
 @click.command()
@@ -41,10 +27,7 @@ from htf_bench.cli.experiments import (
     type=WholeNumber(1, MOST_RUNS),
     help="Runs of each experiment.  [default: 10, or 3 with --quick]",
 )
-@seed_option
-@jobs_option
-@folder_option
-@overwrite_folder_option
+@options_of_runs
 def paper(
     quick: bool,
     points: tuple[str, ...],
@@ -63,28 +46,29 @@ def paper(
     Angeles, whose data are not public. The full run takes most of an hour with two processes.
     """
     from htf_bench.claims_page import write_claims
+    from htf_bench.cli import experiments
     from htf_bench.paper import FULL, QUICK, plan_paper
     from htf_bench.trials import check_data
 
     scale = QUICK if quick else FULL
     own = [
-        open_data(text, (x_column, y_column), place, None, None)
+        experiments.open_data(text, (x_column, y_column), place, None, None)
         for text, place in _pair_with_bounds(points, bounds)
     ]
-    check_results_folder(folder, points, overwrite)
+    experiments.check_results_folder(folder, points, overwrite)
     design = plan_paper(scale, own, runs=runs or scale.runs, seed=seed)
     for data_set in own:
         check_data(design.plan.bench, data_set)
-    mark_as_not_private()
+    experiments.mark_as_not_private()
     for note in design.notes:
         say(f"Note: {note}")
-    results = run_trials(design.plan, folder, jobs)
-    show_failures(results)
-    draw_all(folder, design.draw(results))
-    write_claims(design, results, folder, typed_command())
-    write_reports(results, design.plan, folder)
+    results = experiments.run_trials(design.plan, folder, jobs)
+    experiments.show_failures(results)
+    experiments.draw_all(folder, design.draw(results))
+    write_claims(design, results, folder, experiments.typed_command())
+    experiments.write_reports(results, design.plan, folder)
     say(f"Verdicts on the claims: {folder / 'claims.md'}")
-    mark_as_not_private()
+    experiments.mark_as_not_private()
 
 
 def _pair_with_bounds(

@@ -45,6 +45,7 @@ import numpy as np
 from htf.curator.window import Steps, Window
 from htf.errors import BudgetError, InputError
 from htf.estimation.noise_law import noise_variance, scales_of_variances
+from htf.frame.curve import morton_index
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import even_edges
 from htf.frame.tree import RegionTree
@@ -59,7 +60,7 @@ from htf.mechanisms.base import (
     split_epsilon,
 )
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
-from htf_bench.grids import LEAST_MOST_CELLS, check_most_cells, coarse_shape
+from htf_bench.grids import LEAST_MOST_CELLS, NOTHING, check_most_cells, coarse_shape
 from htf_bench.mechanisms.hdmm import minimise
 
 if TYPE_CHECKING:
@@ -146,17 +147,17 @@ def reconstruct_dawa(release: Release) -> tuple[FloatArray, FloatArray]:
     begins, noisy = table.value[table.line == 0], table.value[table.line == 1]
     most_cells = int(release.parameters["most_cells"])
     if len(begins) != math.prod(coarse_shape(shape, most_cells)) or begins[0] != 1:
-        return np.empty(0), np.empty(0)
+        return NOTHING
     curve = Curve.over(shape, most_cells)
     weights = [int(weight) for weight in release.facts.get("level_weights", ())]
     levels = len(begins).bit_length()
     if not 1 <= len(weights) <= levels or weights[0] < 1 or not set(begins.tolist()) <= {0, 1}:
-        return np.empty(0), np.empty(0)
-    if min(weights) < 0 or max(weights) > SUM_OF_WEIGHTS:
-        return np.empty(0), np.empty(0)
+        return NOTHING
+    if not 0 <= min(weights) <= max(weights) <= SUM_OF_WEIGHTS:
+        return NOTHING
     hierarchy = Hierarchy(Buckets(curve, begins), weights)
     if len(noisy) != len(hierarchy.runs()[0]):
-        return np.empty(0), np.empty(0)
+        return NOTHING
     paid = int(table.epsilon[table.line == 1].max())
     return hierarchy.estimate_boxes(release.low, release.high, noisy, paid)
 
@@ -200,15 +201,6 @@ def hilbert_index(places: IntArray, bits: int) -> IntArray:
         x, y = np.where(mirrored, side - 1 - x, x), np.where(mirrored, side - 1 - y, y)
         x, y = np.where(upper, x, y), np.where(upper, y, x)
     return np.asarray(index)
-
-
-def morton_index(places: IntArray, bits: int) -> IntArray:
-    """The bits of all axes interleaved, the first axis first."""
-    index: IntArray = np.zeros(places.shape[1], dtype=np.int64)
-    for bit in reversed(range(bits)):
-        for row in places:
-            index = 2 * index + (row >> bit & 1)
-    return index
 
 
 class Buckets:

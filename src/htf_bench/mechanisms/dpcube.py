@@ -35,4 +35,4 @@ class DpCube(TwoPhases):
 
     def _choose_cuts(self, cells: NoisyCells, low: IntArray, high: IntArray) -> Cuts:
         axes, places, gains = cells.most_uniform_cuts(low, high)
-        return Cuts(axes, places, gains > self.split_deviations**2 * cells.variance)
+        return axes, places, gains > self.split_deviations**2 * cells.variance

@@ -38,9 +38,10 @@ from htf.curator.window import Steps, Window
 from htf.estimation.noise_law import noise_variance, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import MOST_GRID_CELLS, even_edges
+from htf.frame.hierarchy import refine
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
 from htf.privacy.epsilon import UNITS_PER_EPSILON
-from htf_bench.grids import check_most_cells, coarse_shape, cut_into_cells
+from htf_bench.grids import NOTHING, check_most_cells, coarse_shape
 from htf_bench.mechanisms.privlet import refuse_too_much_noise
 
 if TYPE_CHECKING:
@@ -54,9 +55,8 @@ ITERATIONS = 500  # by then the error is within 0.2 % of where it ends
 REMEMBERED_STEPS = 10
 STRIP = 64
 LEAST_GAIN = 0.99
-MOST_WEIGHT = (
-    1e4  # of a sum, where a cell has 1: far beyond it, rounding makes errors look negative
-)
+# Of a sum, where a cell has 1: far beyond it, rounding makes errors look negative.
+MOST_WEIGHT = 1e4
 SUMS_TYPE = np.dtype("<i4")
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
@@ -87,7 +87,7 @@ class Hdmm(Mechanism):
         noisy = yield from window.linear_queries(
             strategies, edges, window.epsilon, "optimised sums of cells"
         )
-        leaves = cut_into_cells(window.tree, edges)
+        leaves = refine(window.tree, np.zeros(1, dtype=np.int64), edges)
         estimates, scales = estimate_cells(strategies, noisy, window.epsilon.units)
         facts = {"grid": list(grid), "strategies": [encode_strategy(s) for s in strategies]}
         return Histogram(leaves, estimates, scales, ESTIMATOR, facts)
@@ -98,14 +98,14 @@ def reconstruct_hdmm(release: Release) -> tuple[FloatArray, FloatArray]:
     table, most_cells = release.measurements, int(release.parameters["most_cells"])
     grid = coarse_shape(release.domain.shape, most_cells, MOST_PER_AXIS)
     if math.prod(grid) != len(release):
-        return np.empty(0), np.empty(0)
+        return NOTHING
     try:
         packed = zip(release.facts["strategies"], grid, strict=True)
         strategies = [decode_strategy(text, cells) for text, cells in packed]
     except (KeyError, TypeError, ValueError, AttributeError):
-        return np.empty(0), np.empty(0)
+        return NOTHING
     if len(table) != math.prod(len(strategy) for strategy in strategies):
-        return np.empty(0), np.empty(0)
+        return NOTHING
     return estimate_cells(strategies, table.value, int(table.epsilon[0]))
 
 

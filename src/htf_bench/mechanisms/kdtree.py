@@ -23,8 +23,7 @@ import numpy as np
 
 from htf.curator.window import Steps, Window
 from htf.errors import BudgetError, InputError
-from htf.estimation.least_squares import LEAST_SQUARES, TreeCounts, least_squares
-from htf.estimation.noise_law import scales_of_variances
+from htf.estimation.least_squares import TreeCounts
 from htf.frame.domain import Domain, IntArray
 from htf.frame.grids import MOST_LEAVES
 from htf.mechanisms.base import (
@@ -39,9 +38,7 @@ from htf.mechanisms.base import (
 )
 from htf.mechanisms.htf_paper import choose_axes, deepest_useful_height
 from htf.privacy.epsilon import Epsilon, cube_root_of_two_to
-from htf_bench.mechanisms.quadtree import prune
-
-GEOMETRIC, UNIFORM = "geo", "uniform"
+from htf_bench.mechanisms.quadtree import GEOMETRIC, check_tree, estimate_and_prune
 
 
 @dataclass(frozen=True)
@@ -64,13 +61,8 @@ class KdTree(Mechanism):
     )
 
     def check(self) -> None:
-        if self.height < 0:
-            raise InputError(f"height must not be negative, got {self.height}")
-        if self.budget not in (GEOMETRIC, UNIFORM):
-            raise InputError(f"budget must be {GEOMETRIC} or {UNIFORM}, got {self.budget!r}")
+        check_tree(self.height, self.budget, self.prune_below)
         check_share("partition_share", self.partition_share)
-        if self.prune_below < 0:
-            raise InputError(f"prune_below must not be negative, got {self.prune_below}")
 
     def build(self, window: Window) -> Steps[Histogram]:
         height = self._clamp_height(window.domain)
@@ -83,13 +75,8 @@ class KdTree(Mechanism):
         for node_height in range(height, -1, -1):
             if len(level):
                 level = yield from self._build_level(window, level, node_height, budget, counts)
-        estimates, variances = least_squares(window.tree, counts)
         leaves = np.flatnonzero(window.tree.slabs == 0)
-        if self.prune_below > 0:
-            least = self.prune_below * window.shares
-            leaves = prune(window.tree, leaves, counts, estimates, least)
-        scales = scales_of_variances(variances[leaves])
-        return Histogram(leaves, estimates[leaves], scales, LEAST_SQUARES, {"height": height})
+        return estimate_and_prune(window, leaves, counts, self.prune_below, height)
 
     def _clamp_height(self, domain: Domain) -> int:
         """The height as set, but no more than the grid can use."""

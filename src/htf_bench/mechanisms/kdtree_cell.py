@@ -34,7 +34,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -45,7 +44,13 @@ from htf.errors import InputError
 from htf.estimation.least_squares import TreeCounts
 from htf.estimation.noise_law import count_variances, scales_of_variances
 from htf.frame.domain import Domain, FloatArray, IntArray, cell_counts
-from htf.frame.grids import MOST_GRID_CELLS, even_edges, limit_parts
+from htf.frame.grids import (
+    MOST_GRID_CELLS,
+    even_edges,
+    limit_parts,
+    sum_boxes,
+    summed_area_table,
+)
 from htf.frame.tree import RegionTree
 from htf.mechanisms.base import (
     Histogram,
@@ -58,9 +63,13 @@ from htf.mechanisms.base import (
     read_text,
     split_epsilon,
 )
+from htf_bench.grids import NOTHING
 
 CELLS_AND_COUNTS = "cells-and-counts"  # the estimator
 COMBINED, FRESH = "combined", "fresh"
+Cuts = tuple[
+    IntArray, IntArray, NDArray[np.bool_]
+]  # axes, places in cells of the grid, and whether each is worth making
 USUAL_CELLS = 2**16
 MOST_CELLS_PER_AXIS = 2**10  # all cells are asked for at once, by a square matrix for each axis
 
@@ -131,16 +140,7 @@ class KdTreeCell(TwoPhases):
         _, _, gains = cells.most_uniform_cuts(low, high)
         axes = np.argmax(high - low, axis=1)
         worth = gains > self.split_deviations**2 * cells.variance
-        return Cuts(axes, cells.medians(low, high, axes), worth)
-
-
-@dataclass(frozen=True)
-class Cuts:
-    """The cut of each node: its axis, its place in cells of the grid, and whether it is worth making."""
-
-    axes: IntArray
-    places: IntArray
-    worth: NDArray[np.bool_]
+        return axes, cells.medians(low, high, axes), worth
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +161,7 @@ class NoisyCells:
 
     @cached_property
     def _sums(self) -> IntArray:
-        return running_sums(self.values)
+        return summed_area_table(self.values)
 
     def boxes(self, tree: RegionTree, regions: IntArray) -> tuple[IntArray, IntArray]:
         """Regions that were cut along the lines of the grid, as boxes of its cells."""
@@ -257,9 +257,9 @@ def grow_on_cells(
         wide = np.any(high - low > 1, axis=1)
         if not wide.any():
             return
-        cuts = choose_cuts(cells, low[wide], high[wide])
-        axes, places = cuts.axes[cuts.worth], cuts.places[cuts.worth]
-        level = tree.split(level[wide][cuts.worth], axes, cells.lines(axes, places)).ravel()
+        axes, places, worth = choose_cuts(cells, low[wide], high[wide])
+        axes, places = axes[worth], places[worth]
+        level = tree.split(level[wide][worth], axes, cells.lines(axes, places)).ravel()
 
 
 def combine_cells_and_counts(
@@ -276,24 +276,6 @@ def combine_cells_and_counts(
     return own + share * (from_cells - own), scales_of_variances(share * cell_variances)
 
 
-def running_sums(values: NDArray[Any]) -> NDArray[Any]:
-    """Sums over all cells before each corner of the grid; one longer than the grid on every axis."""
-    table = np.pad(values, [(1, 0)] * values.ndim)
-    for axis in range(values.ndim):
-        np.cumsum(table, axis=axis, out=table)
-    return table
-
-
-def sum_boxes(table: NDArray[Any], low: IntArray, high: IntArray) -> NDArray[Any]:
-    """The sum in each rectangle of cells, by inclusion and exclusion at its corners."""
-    total = np.zeros(len(low), dtype=table.dtype)
-    for corner in product((False, True), repeat=table.ndim):
-        places = np.where(corner, high, low)
-        sign = -1 if (table.ndim - sum(corner)) % 2 else 1
-        total += sign * table[tuple(places.T)]
-    return total
-
-
 def first_best(scores: NDArray[Any], owners: IntArray) -> IntArray:
     """The place of the first of the greatest scores of each owner; owners ascend without gaps."""
     starts = np.flatnonzero(np.diff(owners, prepend=-1))
@@ -303,17 +285,14 @@ def first_best(scores: NDArray[Any], owners: IntArray) -> IntArray:
 
 def reconstruct_cells_and_counts(release: Any) -> tuple[FloatArray, FloatArray]:
     """Estimates and scales of a release's leaves, from its measurements; nothing if they do not fit."""
-    fresh, coarse, counts = (
-        release.measurements.of_kind("count"),
-        release.measurements.of_kind("linear"),
-        TreeCounts(),
-    )
+    fresh, coarse = (release.measurements.of_kind(kind) for kind in ("count", "linear"))
     parts = release.facts.get("cells_per_axis", [])
     limits = [min(cells, MOST_CELLS_PER_AXIS) for cells in release.domain.shape]
     if len(parts) != len(limits) or math.prod(parts) != len(coarse):
-        return np.empty(0), np.empty(0)
+        return NOTHING
     if not all(type(n) is int and 1 <= n <= most for n, most in zip(parts, limits, strict=True)):
-        return np.empty(0), np.empty(0)
+        return NOTHING
+    counts = TreeCounts()
     counts.add(fresh.region, fresh.value, fresh.epsilon)
     cells = NoisyCells.of(release.domain.shape, parts, coarse.value, int(coarse.epsilon.sum()))
     return combine_cells_and_counts(release.tree, release.leaves, cells, counts)

@@ -37,9 +37,10 @@ from htf.errors import BudgetError
 from htf.estimation.noise_law import noise_variance, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import MOST_GRID_CELLS, even_edges
+from htf.frame.hierarchy import refine
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
-from htf_bench.grids import check_most_cells, coarse_shape, cut_into_cells, padded
+from htf_bench.grids import NOTHING, check_most_cells, coarse_shape, padded
 
 if TYPE_CHECKING:
     from htf.release.release import Release
@@ -72,7 +73,7 @@ class Privlet(Mechanism):
         noisy = yield from window.linear_queries(
             factors, edges, window.epsilon, "wavelet coefficients"
         )
-        leaves = cut_into_cells(window.tree, edges)
+        leaves = refine(window.tree, np.zeros(1, dtype=np.int64), edges)
         estimates, scales = estimate_cells(grid, noisy, window.epsilon.units)
         return Histogram(leaves, estimates, scales, ESTIMATOR, {"grid": list(grid)})
 
@@ -82,7 +83,7 @@ def reconstruct_privlet(release: Release) -> tuple[FloatArray, FloatArray]:
     grid = coarse_shape(release.domain.shape, int(release.parameters["most_cells"]))
     table = release.measurements
     if len(table) != math.prod(padded(cells) for cells in grid):
-        return np.empty(0), np.empty(0)
+        return NOTHING
     return estimate_cells(grid, table.value, int(table.epsilon[0]))
 
 

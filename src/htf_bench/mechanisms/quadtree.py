@@ -31,6 +31,7 @@ from htf.mechanisms.base import (
 from htf.privacy.epsilon import Epsilon, cube_root_of_two_to
 from htf_bench.grids import Grid
 
+GEOMETRIC, UNIFORM = "geo", "uniform"
 USUAL_HEIGHT = 7  # 14 in the figures of the HTF paper; with pruning good from 1e5 to 4e6 records
 USUAL_LEAVES = 2**20  # a lower height where more axes would make more
 
@@ -49,7 +50,7 @@ class Quadtree(Mechanism):
         None, read_optional_integer, "levels below the root; none: 7, or what 2^20 leaves allow"
     )
     budget: str = parameter(
-        "geo",
+        GEOMETRIC,
         read_text,
         "geo: growing towards the leaves by 2^(1/3) a level; uniform: all levels equal",
     )
@@ -58,12 +59,7 @@ class Quadtree(Mechanism):
     )
 
     def check(self) -> None:
-        if self.height is not None and self.height < 0:
-            raise InputError(f"height must not be negative, got {self.height}")
-        if self.budget not in ("geo", "uniform"):
-            raise InputError(f"budget must be geo or uniform, got {self.budget!r}")
-        if self.prune_below < 0:
-            raise InputError(f"prune_below must not be negative, got {self.prune_below}")
+        check_tree(self.height, self.budget, self.prune_below)
 
     def build(self, window: Window) -> Steps[Histogram]:
         height = self.choose_height(window.domain)
@@ -72,12 +68,7 @@ class Quadtree(Mechanism):
         counts, grid = TreeCounts(), Grid.whole(window.domain)
         # Pruning is their last step: all nodes are counted, and all counts used, before it.
         leaves = yield from count_levels(window, grid, 2, shares, counts)
-        estimates, variances = least_squares(window.tree, counts)
-        if self.prune_below > 0:
-            least = self.prune_below * window.shares
-            leaves = prune(window.tree, leaves, counts, estimates, least)
-        scales = scales_of_variances(variances[leaves])
-        return Histogram(leaves, estimates[leaves], scales, LEAST_SQUARES, {"height": height})
+        return estimate_and_prune(window, leaves, counts, self.prune_below, height)
 
     def choose_height(self, domain: Domain) -> int:
         """The height as set, or a usual one; never more than leaves one cell a node."""
@@ -94,6 +85,14 @@ class Quadtree(Mechanism):
         return height
 
 
+def check_tree(height: int | None, budget: str, prune_below: int) -> None:
+    for name, value in (("height", height), ("prune_below", prune_below)):
+        if value is not None and value < 0:
+            raise InputError(f"{name} must not be negative, got {value}")
+    if budget not in (GEOMETRIC, UNIFORM):
+        raise InputError(f"budget must be {GEOMETRIC} or {UNIFORM}, got {budget!r}")
+
+
 def leaf_number(domain: Domain, height: int) -> int:
     return math.prod(min(2**height, cells) for cells in domain.shape)
 
@@ -105,7 +104,7 @@ def level_shares(epsilon: Epsilon, height: int, budget: str, dimensions: int) ->
     [CPSSY12, Lemma 3]. A query's border crosses nodes in proportion to 2^((d - 1) i): on a map each
     level gets 2^(1/3) times the one above it.
     """
-    if budget == "uniform":
+    if budget == UNIFORM:
         return [epsilon // (height + 1)] * (height + 1)
     return epsilon.share([cube_root_of_two_to((dimensions - 1) * i) for i in range(height + 1)])
 
@@ -146,6 +145,17 @@ def count_levels(
         if len(level) == 0:
             break
     return np.concatenate(leaves)
+
+
+def estimate_and_prune(
+    window: Window, leaves: IntArray, counts: TreeCounts, prune_below: int, height: int
+) -> Histogram:
+    """Least squares over all counts; then nodes whose estimate is below the limit become leaves, unless that is 0."""
+    estimates, variances = least_squares(window.tree, counts)
+    if prune_below > 0:
+        leaves = prune(window.tree, leaves, counts, estimates, prune_below * window.shares)
+    scales = scales_of_variances(variances[leaves])
+    return Histogram(leaves, estimates[leaves], scales, LEAST_SQUARES, {"height": height})
 
 
 def prune(
