@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from dataclasses import fields as fields_of
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -53,9 +53,6 @@ from htf.ingest.sources import Source, is_arrays, listed, open_source
 from htf.ingest.text import Needed
 from htf.ingest.time_formats import likely_formats
 from htf.ingest.unread import EYES_ONLY, count_unread, describe
-
-if TYPE_CHECKING:
-    pass
 
 POINTS = "points"
 TRIED = 1000  # rows, before a charge

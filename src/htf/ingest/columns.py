@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from htf.base import arguments
 from htf.errors import InputError
 from htf.frame.axis import LABEL, PLACE
 from htf.frame.crs import CRS84, is_projected
@@ -76,14 +75,6 @@ def default_columns(domain: Domain) -> list[str | None]:
         else:
             names.append(None if domain.has_map and number < 2 else axis.name)
     return names
-
-
-def check_columns(columns: object) -> None:
-    """Refuse anything but a list of names. None in it means that the name is to be guessed."""
-    expected = "a list of names, one for each axis, such as ['lon', 'lat']"
-    for name in arguments.items(columns, "columns", expected):
-        if name is not None:
-            arguments.text(name, "a name in columns")
 
 
 def find_fields(

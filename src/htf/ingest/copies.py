@@ -14,6 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
+import pyarrow as pa
+
 from htf.base.leftovers import temporary_folder
 from htf.base.unpacking import check_room
 from htf.errors import InputError
@@ -42,7 +44,6 @@ def plain(listing: Listing, access: Access) -> Iterator[Listing]:
 
 
 def _copy(piece: Piece, place: Path, access: Access) -> Piece:
-    import pyarrow as pa
 
     encoding, skipped = access.encoding or "utf-8-sig", access.skip_lines or 0
     with (

@@ -13,17 +13,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import duckdb
+import ibis
 import numpy as np
+from ibis.backends import BaseBackend
+from ibis.expr.types import Table
 from numpy.typing import NDArray
+from sqlglot import exp
 
 from htf.base.leftovers import temporary_folder
 from htf.errors import HtfError, InputError, MissingExtraError
 from htf.ingest.reading import SPARK
 
 if TYPE_CHECKING:
-    import duckdb
-    from ibis.backends import BaseBackend
-    from ibis.expr.types import Table
     from pyspark.sql import SparkSession
 
 T = TypeVar("T")
@@ -144,7 +146,6 @@ class DuckDB(Engine):
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, backend: BaseBackend | None = None
     ) -> None:
-        import ibis
 
         super().__init__(backend or ibis.duckdb.from_connection(connection))
         self.connection = connection
@@ -153,7 +154,6 @@ class DuckDB(Engine):
     def fetch(self, rows: Table) -> Any:
         if not self.read_again or _calls_python(rows):
             return super().fetch(rows)
-        from sqlglot import exp
 
         query = self.backend.compiler.to_sqlglot(rows)
         for part in query.find_all(exp.CTE):
@@ -172,7 +172,6 @@ class Spark(Engine):
     columns_as = PANDAS
 
     def __init__(self, session: SparkSession, backend: BaseBackend | None = None) -> None:
-        import ibis
         from pyspark.logger import PySparkLogger
 
         # Times are compared in UTC: Ibis sets the session's zone to it.
@@ -208,7 +207,6 @@ class Spark(Engine):
 @contextmanager
 def open_duckdb(memory: str | None, database: str | None = None) -> Iterator[DuckDB]:
     """Open DuckDB in memory, or a database file for reading. Data beyond `memory` goes to disk."""
-    import duckdb
 
     with temporary_folder() as folder:
         settings: dict[str, Any] = {"temp_directory": str(folder)}

@@ -16,21 +16,21 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from hashlib import md5
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import ibis
+from ibis.expr.types import (
+    BooleanValue,
+    FloatingValue,
+    IntegerValue,
+    NumericValue,
+    StringValue,
+    Value,
+)
 
 from htf.errors import InputError
 from htf.ingest.reading import POINT, TIME_UNITS
 from htf.ingest.time_formats import TimeFormat
-
-if TYPE_CHECKING:
-    from ibis.expr.types import (
-        BooleanValue,
-        FloatingValue,
-        IntegerValue,
-        NumericValue,
-        StringValue,
-        Value,
-    )
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 WHOLE = r"^[+-]?[0-9]{1,18}\z"
@@ -64,7 +64,6 @@ KEY_DIGITS = 12  # of a digest: 48 bits, short enough for engines to keep with t
 
 def constant(value: float) -> FloatingValue:
     """A double that is the same on every engine: a whole number times or divided by powers of two."""
-    import ibis
 
     mantissa, exponent = math.frexp(value)
     number = ibis.literal(int(mantissa * 2**SIGNIFICANT_BITS)).cast("float64")
@@ -115,7 +114,6 @@ def floor(value: FloatingValue) -> IntegerValue:
 
 def _floor(value: FloatingValue) -> FloatingValue:
     """The same as a double, which may be NaN or infinite."""
-    import ibis
 
     @ibis.udf.scalar.builtin(name="floor", signature=(("float64",), "float64"))
     def floor_(value):  # type: ignore[no-untyped-def]
@@ -176,7 +174,6 @@ def place_in_list(label: StringValue, names: Sequence[str], rest: bool, digests:
 
     With `digests`, digests of texts are compared: a database may treat different texts as equal.
     """
-    import ibis
 
     texts = [md5(name.encode()).hexdigest() for name in names] if digests else names
     other = ibis.literal(len(names) - 1).cast("float64") if rest else ibis.null("float64")
@@ -192,7 +189,6 @@ def as_seconds(
 ) -> IntegerValue:
     """Whole seconds since 1970, in UTC if the zone is known, else as written. Missing outside the
     years 1 to 9999: engines differ beyond them, and some have infinite times."""
-    import ibis
 
     kind = column.type()
     if text:
@@ -226,7 +222,6 @@ def as_seconds(
 
 def kinds_of_time(column: StringValue, form: TimeFormat | None = None) -> dict[str, BooleanValue]:
     """Whether a text field is a time with a zone, a time without, or a number."""
-    import ibis
 
     stripped = _stripped(column)
     is_time, zoned = stripped.re_search(TIME), stripped.re_search(ZONED)
@@ -318,7 +313,6 @@ def key(parts: Sequence[Value]) -> StringValue:
 
 def digest(text: StringValue) -> StringValue:
     """MD5, in hexadecimal digits."""
-    import ibis
 
     @ibis.udf.scalar.builtin(name="md5", signature=(("string",), "string"))
     def md5_(text):  # type: ignore[no-untyped-def]
@@ -330,7 +324,6 @@ def digest(text: StringValue) -> StringValue:
 
 def _for_a_double(column: Value) -> Value:
     """A decimal that fits a double, or missing: PostgreSQL fails if it is too large or too small."""
-    import ibis
 
     @ibis.udf.scalar.builtin(name="round", signature=(("decimal", "int32"), "decimal"))
     def round_(value, digits):  # type: ignore[no-untyped-def]
@@ -357,7 +350,6 @@ def _stripped(column: Value) -> StringValue:
 def _nanoseconds(column: Value) -> IntegerValue:
     """Nanoseconds since 1970. Only DuckDB has such times, and none is far away. But Ibis would compare
     them with the year 9999, which they cannot represent, and would truncate them towards 1970."""
-    import ibis
 
     @ibis.udf.scalar.builtin(name="epoch_ns", signature=(("timestamp",), "int64"))
     def epoch_ns(moment):  # type: ignore[no-untyped-def]

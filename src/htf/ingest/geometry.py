@@ -12,9 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import ibis
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from ibis.expr.types import FloatingValue, Value
 from numpy.typing import NDArray
 
 from htf.base.processes import once_per_process
@@ -25,9 +29,6 @@ from htf.ingest.columns import OF_GEOMETRY
 from htf.ingest.engines import ARROW
 from htf.ingest.expressions import as_number
 
-if TYPE_CHECKING:
-    from ibis.expr.types import FloatingValue, Value
-
 GEO_KEY = b"geo"
 POINT_BYTES = 21  # byte order, kind, x, y
 LITTLE_ENDIAN_POINT = b"\x01\x01\x00\x00\x00"
@@ -35,7 +36,6 @@ LITTLE_ENDIAN_POINT = b"\x01\x01\x00\x00\x00"
 
 def read_geo_metadata(path: Path) -> tuple[str | None, str | None]:
     """The column of points of a GeoParquet file and its reference system; (None, None) for other files."""
-    import pyarrow.parquet as pq
 
     text = (pq.read_schema(path).metadata or {}).get(GEO_KEY)
     if text is None:
@@ -117,12 +117,10 @@ def column_function(
     work: Callable[..., FloatArray], name: str, kind: str, number: int, columns_as: str
 ) -> Any:
     """A function of `number` columns, for an engine that passes columns as `columns_as`."""
-    import ibis
 
     type_ = np.float64 if kind == "float64" else object
 
     def on_arrow(*columns):  # type: ignore[no-untyped-def]
-        import pyarrow as pa
 
         arrays = (np.asarray(column.to_numpy(), dtype=type_) for column in columns)
         return pa.array(work(*arrays))

@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from htf.errors import InputError
 from htf.ingest import expressions as ex
 from htf.ingest.columns import like, likely_pairs
@@ -85,7 +87,6 @@ def _totals(piece: Piece, layout: Layout) -> int:
 
 def _guess_encoding(path: Path) -> str | None:
     """None for UTF-8."""
-    import pyarrow as pa
 
     decoder = codecs.getincrementaldecoder("utf-8")()
     with pa.input_stream(str(path), compression="detect") as stream:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from htf.errors import InputError
 from htf.ingest.engines import quietly
 
@@ -48,7 +50,6 @@ def read_columns(paths: Sequence[Path], name: str) -> Columns:
 
 
 def _read_kinds(path: Path) -> Kinds:
-    import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
         schema = file.schema

@@ -26,16 +26,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import ibis
 import numpy as np
+from ibis.expr.types import FloatingValue, IntegerValue, Table
 
 from htf.frame.domain import FloatArray, IntArray
 from htf.ingest.expressions import floor, key, ratio
 from htf.ingest.geometry import column_function
-
-if TYPE_CHECKING:
-    from ibis.expr.types import FloatingValue, IntegerValue, Table
 
 PERSON, SPELLING, PERIOD, CELL, TIME = "person", "spelling", "period", "cell", "time"
 BOX, RANK, WEIGHT, WHEN, SHARE = "box", "rank", "weight", "when", "share"
@@ -107,7 +106,6 @@ def count_kept(
 
 def _ranked(located: Table) -> Table:
     """The records with their rank within each person, from 0 on."""
-    import ibis
 
     who = _who(located)
     located = located.filter(located[CELL].notnull())
@@ -121,7 +119,6 @@ def _ranked(located: Table) -> Table:
 
 def records_of_each(located: Table, most: int, max_weight: int) -> Table:
     """How many people have 1, 2, … records, or units of weight; those with more than `most` count as having that many."""
-    import ibis
 
     number = located[CELL].count()
     if WEIGHT in located.columns:
@@ -139,7 +136,6 @@ def count_distinct(located: Table, most: int) -> Table:
 
     Boxes are ranked by a digest of the person and the box, and of the period if there is one.
     """
-    import ibis
 
     who = _who(located)
     located = located.filter(located[CELL].notnull() & located[BOX].notnull())

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from dataclasses import fields as fields_of
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from ibis.expr.types import Table
 
 from htf.base import arguments
 from htf.curator.distinct import PeopleByBox
@@ -49,9 +50,6 @@ from htf.privacy.apart import ToldApart
 from htf.privacy.distinct import NOT_PEOPLE, most_boxes
 from htf.privacy.origins import FileMark, mark_files
 from htf.privacy.protection import PEOPLE, RECORD, Protection
-
-if TYPE_CHECKING:
-    from ibis.expr.types import Table
 
 OUTSIDE_OF_BOUNDS = "the engine counted records outside of the bounds: is a file damaged, so that its statistics do not fit its rows?"
 

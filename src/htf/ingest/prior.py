@@ -19,9 +19,9 @@ from htf.errors import InputError
 from htf.estimation.prior import Prior, prior_cells, read_weights, show_bounds
 from htf.files import is_file
 from htf.frame.domain import Domain, FloatArray, check_domain
-from htf.ingest.columns import check_columns
 from htf.ingest.listing import PARQUET_FILES, TEXT_FILES
 from htf.ingest.points import has_columns, weigh_points
+from htf.ingest.reading import check_columns
 from htf.privacy.origins import FileMark
 from htf.query.cells import cell_counts
 from htf.release.file import is_release

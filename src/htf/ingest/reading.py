@@ -45,6 +45,14 @@ STATELESS = re.compile(
 )
 
 
+def check_columns(columns: object) -> None:
+    """Refuse anything but a list of names. None in it means that the name is to be guessed."""
+    expected = "a list of names, one for each axis, such as ['lon', 'lat']"
+    for name in arguments.items(columns, "columns", expected):
+        if name is not None:
+            arguments.text(name, "a name in columns")
+
+
 def check_encoding(name: str) -> None:
     """Refuse what is no encoding of text, and any in which one record may change how later ones are read."""
     try:
@@ -200,8 +208,6 @@ class Reading(Access):
     )
 
     def __post_init__(self) -> None:
-        from htf.ingest.columns import check_columns
-
         Access.__post_init__(self)
         arguments.flag(self.allow_empty, "allow_empty")
         if self.columns is not None:

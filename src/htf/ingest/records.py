@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields as fields_of
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from htf.base import arguments
 from htf.base.options import AUTO, USUAL_MOST_RECORDS
 from htf.curator.contributions import RecordsPerPerson
 from htf.frame.domain import Domain, check_domain
 from htf.ingest import points
+from htf.ingest.engines import Progress
 from htf.ingest.reading import DUCKDB, POINT, Reading
+from htf.ingest.remarks import Tell
 from htf.privacy.protection import PERSON, Protection
-
-if TYPE_CHECKING:
-    from htf.ingest.engines import Progress
-    from htf.ingest.remarks import Tell
 
 
 def read_records_per_person(

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+from ibis.expr.types import Table
 
 from htf.errors import InputError, NothingInsideError
 from htf.ingest import expressions as ex
@@ -18,9 +19,6 @@ from htf.ingest.rows import Rows, cell_of, inside_of
 from htf.ingest.sources import Source
 from htf.ingest.time_formats import likely_formats
 from htf.ingest.unread import AS_IN, EYES_ONLY, count_unread, describe
-
-if TYPE_CHECKING:
-    from ibis.expr.types import Table
 
 Tell = Callable[[str], None]
 

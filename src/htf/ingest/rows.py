@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import ibis
 import numpy as np
+from ibis.expr.types import FloatingValue, IntegerValue, Table, Value
 
 from htf.errors import InputError
 from htf.frame.crs import same_crs
@@ -35,9 +37,6 @@ from htf.ingest.sources import Source, moved, open_source
 from htf.ingest.text import Needed
 from htf.ingest.weights import as_weight
 from htf.privacy.protection import PEOPLE
-
-if TYPE_CHECKING:
-    from ibis.expr.types import FloatingValue, IntegerValue, Table, Value
 
 
 @contextmanager
@@ -130,7 +129,6 @@ class Rows:
 
     def _time_key(self, table: Table) -> IntegerValue:
         """The key that tells a person's records in one cell apart. Records without a time share one key."""
-        import ibis
 
         nothing, reading = ibis.literal(0).cast("int64"), self.reading
         if reading.time is None or reading.once_per == "all":
@@ -241,7 +239,6 @@ def cell_of(rows: Table, domain: Domain, engine: Engine) -> IntegerValue:
 
 def box_of(rows: Table, domain: Domain, engine: Engine, division: Division) -> IntegerValue:
     """Row-major numbers of the areas of a division. That of a place in no cell is missing, or its cell is."""
-    import ibis
 
     box = ibis.literal(0).cast("int64")
     for number, (axis, edges) in enumerate(zip(domain.axes, division.edges(domain), strict=True)):

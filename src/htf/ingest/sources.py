@@ -6,15 +6,24 @@ DataFrames stay where they are.
 
 from __future__ import annotations
 
+import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import ibis
+import ibis.expr.operations as ops
 import numpy as np
+import pyarrow as pa
+import sqlglot
+from ibis.expr.types import FloatingValue, Table
+from pyarrow import dataset
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from htf.base import arguments
 from htf.errors import InputError, MissingExtraError
@@ -48,11 +57,6 @@ from htf.ingest.text import (
 )
 from htf.ingest.vector import LAYER_FILES, layer_paths, open_layer
 from htf.privacy.origins import ARCHIVES
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    from ibis.expr.types import FloatingValue, Table
 
 DUCKDB_FILES = (".duckdb", ".ddb")
 SQLITE_FILES = (".sqlite", ".sqlite3", ".db")
@@ -280,7 +284,6 @@ def _files_in_duckdb(listing: Listing, form: Layout | Columns, access: Access) -
 def _register_dataset(engine: DuckDB, listing: Listing) -> str:
     """Register Parquet files to be read by Arrow, which changes no value. DuckDB turns times in
     milliseconds into microseconds as it reads, and fails if one is too far away for that."""
-    from pyarrow import dataset
 
     name = _new_name()
     quietly(
@@ -582,7 +585,6 @@ def _sqlite_source(
 
 
 def _connect_postgres(name: str) -> Any:
-    import ibis
 
     try:
         import psycopg  # noqa: F401
@@ -636,7 +638,6 @@ def _schema_and_name(name: str) -> tuple[str | None, str]:
 
 def _is_view(engine: Engine, schema: str | None, name: str) -> bool:
     """Whether it is a view; yes if in doubt, because the statement then says what a view may do."""
-    import ibis
 
     if engine.backend.name not in WITH_CATALOGUE:
         return True
@@ -651,9 +652,6 @@ def _is_view(engine: Engine, schema: str | None, name: str) -> bool:
 
 def _check_query(sql: str, dialect: str) -> None:
     """Refuse anything but a single SELECT: a curator's slip must not change the data."""
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
 
     try:
         parsed = sqlglot.parse(sql, read=dialect)
@@ -708,7 +706,6 @@ def _engine_of(backend: Any, access: Access) -> Iterator[Any]:
 
 
 def _is_query(node: Any, engine: Engine, backend: Any) -> bool:
-    import ibis.expr.operations as ops
 
     if isinstance(node, ops.DatabaseTable) and engine.backend is backend:
         return _is_view(engine, node.namespace.database, node.name)
@@ -801,7 +798,6 @@ def _columns_of(source: Any) -> tuple[str, ...]:
 
 def _to_arrow(source: Any, names: Sequence[str], geometry: str | None) -> Any:
     """An Arrow table, the common form of all tables; columns are copied only if they must be."""
-    import pyarrow as pa
 
     try:
         table = _convert(source, list(names), geometry)
@@ -817,7 +813,6 @@ def _to_arrow(source: Any, names: Sequence[str], geometry: str | None) -> Any:
 
 
 def _convert(source: Any, names: list[str], geometry: str | None) -> Any:
-    import pyarrow as pa
 
     if is_arrays(source):
         return pa.table({name: _as_array(source[int(name)]) for name in names})

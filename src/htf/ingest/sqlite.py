@@ -9,12 +9,11 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from htf.errors import InputError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ROWS_AT_ONCE = 100_000
 
@@ -54,7 +53,6 @@ def columns_of(connection: sqlite3.Connection, query: str) -> tuple[str, ...]:
 def read_as_text(
     connection: sqlite3.Connection, query: str, names: Sequence[str]
 ) -> pa.RecordBatchReader:
-    import pyarrow as pa
 
     cursor = connection.execute(query)
     schema = pa.schema([(name, pa.string()) for name in names])
@@ -69,7 +67,6 @@ def read_as_text(
 
 def texts(column: Iterable[Any]) -> pa.Array:
     """Values of a column as text."""
-    import pyarrow as pa
 
     return pa.array(map(_as_text, column), pa.string())
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from htf.errors import InputError
@@ -179,7 +180,6 @@ def split_header(line: str, separator: str) -> list[str]:
 
 def first_lines(path: Path, most: int = MOST_PREAMBLE) -> list[str]:
     """The first lines of a text file in UTF-8; the first is the header, if the file is as it should be."""
-    import pyarrow as pa
 
     with pa.input_stream(str(path), compression="detect") as stream:
         start: bytes = stream.read(LONGEST_HEADER)
@@ -202,7 +202,6 @@ class Shape(NamedTuple):
 
 
 def _read_shape(path: Path) -> Shape:
-    import pyarrow as pa
 
     quotes, longest, shortest, since_end = 0, 0, LONGEST_RECORD, 0
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -242,7 +241,6 @@ class _Records(NamedTuple):
 
 
 def _records(piece: Piece, separator: str) -> Iterator[_Records]:
-    import pyarrow as pa
 
     line, rest = piece.first_line, b""
     with pa.input_stream(str(piece.path), compression="detect") as stream:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from ibis.expr.types import BooleanValue, Table, Value
 
 from htf.errors import InputError
 from htf.ingest import expressions as ex
@@ -23,9 +24,6 @@ from htf.ingest.rows import Rows
 from htf.ingest.sources import ROW
 from htf.ingest.text import MOST_NAMED, lines_of
 from htf.privacy.protection import PEOPLE
-
-if TYPE_CHECKING:
-    from ibis.expr.types import BooleanValue, Table, Value
 
 EYES_ONLY = (
     "For your eyes only (these are exact facts about the data, which no noise covers: do not publish "

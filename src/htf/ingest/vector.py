@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from htf.errors import InputError, MissingExtraError
 from htf.frame.crs import CRS84, name_of_crs
@@ -27,9 +28,6 @@ from htf.ingest import sqlite
 from htf.ingest.engines import quietly
 from htf.ingest.geometry import decode_points
 from htf.ingest.sqlite import ROWS_AT_ONCE
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 GEOJSON_FILES = (".geojson", ".json")
 GEOPACKAGES = (".gpkg",)
@@ -96,7 +94,6 @@ def _choose(layers: Sequence[str], wanted: str | None, name: str) -> str:
 
 
 def _open_geojson(path: Path, name: str) -> LayerFile:
-    import pyarrow as pa
 
     point = pa.struct([("x", pa.float64()), ("y", pa.float64())])
     said: dict[str, Any] = {}
@@ -135,7 +132,6 @@ def _open_geojson(path: Path, name: str) -> LayerFile:
 
 
 def _column(batch: dict[str, pa.Array], field: pa.Field) -> pa.Array:
-    import pyarrow as pa
 
     found = batch.get(field.name)
     return pa.nulls(len(batch[GEOMETRY]), field.type) if found is None else found
@@ -304,7 +300,6 @@ def _geopackage_crs(connection: sqlite3.Connection, number: int) -> str | None:
 
 
 def _read_geopackage(path: Path, layer: str, geometry: str, names: Sequence[str]) -> Any:
-    import pyarrow as pa
 
     point = pa.struct([("x", pa.float64()), ("y", pa.float64())])
     schema = pa.schema([(name, point if name == geometry else pa.string()) for name in names])
@@ -325,7 +320,6 @@ def _read_geopackage(path: Path, layer: str, geometry: str, names: Sequence[str]
 
 def _points(blobs: Sequence[Any]) -> Any:
     """x and y of geometries of a GeoPackage; NaN for what is no point, and missing for nothing."""
-    import pyarrow as pa
 
     binary = np.array([_well_known(blob) for blob in blobs], dtype=object)
     x, y = (pa.array(decode_points(binary, number)) for number in (0, 1))
@@ -373,7 +367,6 @@ def _open_by_pyogrio(path: Path, name: str, wanted: str | None) -> LayerFile:
 
 def _read_by_pyogrio(path: Path, layer: str, geometry: str, names: Sequence[str]) -> Any:
     """A table, whose columns have no metadata: engines would give geometries a type of their own."""
-    import pyarrow as pa
     import pyogrio
 
     plain = [name for name in names if name != geometry]
@@ -396,6 +389,5 @@ def _without_warnings() -> warnings.catch_warnings[None]:
 
 
 def _without_extension(column: Any) -> Any:
-    import pyarrow as pa
 
     return column.cast(pa.binary()) if isinstance(column.type, pa.BaseExtensionType) else column
