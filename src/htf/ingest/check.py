@@ -23,30 +23,9 @@ from htf.base.options import words_of
 from htf.errors import InputError
 from htf.frame.axis import PLACE
 from htf.frame.domain import Domain, check_domain
+from htf.ingest import columns, looking
 from htf.ingest import expressions as ex
-from htf.ingest.columns import (
-    Field,
-    check_there,
-    columns_in,
-    find_fields,
-    fits,
-    inputs,
-    like,
-    likely_pairs,
-)
 from htf.ingest.engines import Progress
-from htf.ingest.looking import (
-    LEAST_SECONDS,
-    NUMBERS,
-    TIMES,
-    WHOLE_NUMBERS,
-    Looked,
-    decimal_of,
-    kind_of,
-    look,
-    totals_after,
-    unit_of,
-)
 from htf.ingest.reading import POINT, Reading
 from htf.ingest.rows import Rows, open_rows, within
 from htf.ingest.sources import Source, is_arrays, listed, open_source
@@ -255,14 +234,18 @@ def check_source(
     if is_arrays(source):
         reading = _of_arrays(source, reading)
     with listed(source, reading.table) as listing:
-        looked: Looked | None = None
+        looked: looking.Looked | None = None
         if listing is not None and listing.is_text:
-            looked = look(listing, reading, columns_in(reading.columns or (), reading.others, ()))
+            looked = looking.look(
+                listing, reading, columns.columns_in(reading.columns or (), reading.others, ())
+            )
         used = reading if looked is None else looked.reading
         try:
             rows, check = _look_at(source, domain, used, looked, progress)
         except InputError:
-            totals = 0 if looked is None or listing is None else totals_after(listing, looked)
+            totals = (
+                0 if looked is None or listing is None else looking.totals_after(listing, looked)
+            )
             if not totals or used.skip_last:
                 raise
             used = replace(used, skip_last=totals)
@@ -272,7 +255,7 @@ def check_source(
 
 def _looked_along(domain: Domain, reading: Reading) -> Domain:
     """The map with all of its axes, if their columns are named; else the place alone."""
-    if len(reading.columns or ()) == len(inputs(domain)):
+    if len(reading.columns or ()) == len(columns.inputs(domain)):
         return domain
     return Domain(domain.axes[: 1 if domain.axes[0].inputs == PLACE else 2], domain.crs)
 
@@ -290,7 +273,7 @@ def _look_at(
     source: Any,
     domain: Domain | None,
     reading: Reading,
-    looked: Looked | None,
+    looked: looking.Looked | None,
     progress: Progress | None,
 ) -> tuple[Rows, PointsCheck]:
     """What is found, and the rows as they were read."""
@@ -338,13 +321,13 @@ def _look_at(
 
 
 @contextmanager
-def _opened(source: Any, reading: Reading, looked: Looked | None) -> Iterator[Source]:
+def _opened(source: Any, reading: Reading, looked: looking.Looked | None) -> Iterator[Source]:
     wanted, others = list(reading.columns or ()), reading.others
 
     def has_columns(header: Sequence[str]) -> bool:
         if looked is not None:
             return tuple(header) == looked.layout.header
-        return fits([*wanted, None, None], others, header)
+        return columns.fits([*wanted, None, None], others, header)
 
     with open_source(source, reading, Needed(has_columns, "columns", quick=True)) as opened:
         if not opened.columns:
@@ -353,8 +336,8 @@ def _opened(source: Any, reading: Reading, looked: Looked | None) -> Iterator[So
             yield opened
             return
         there = (*opened.of_records, *opened.columns)
-        for name in columns_in(wanted, others, ()):
-            check_there(name, there)
+        for name in columns.columns_in(wanted, others, ()):
+            columns.check_there(name, there)
         yield replace(opened, columns=there)
 
 
@@ -368,7 +351,7 @@ def _sample(opened: Source) -> dict[str, Any]:
 
 def _kinds(opened: Source, sample: Mapping[str, Any]) -> dict[str, str]:
     if opened.text:
-        kinds = {name: kind_of(_texts(sample[name])) for name in opened.columns}
+        kinds = {name: looking.kind_of(_texts(sample[name])) for name in opened.columns}
     else:
         schema = opened.select(opened.columns).schema()
         kinds = {name: str(schema[name]) for name in opened.columns}
@@ -390,16 +373,16 @@ def _guessed(
     there = opened.columns
     plane = Domain.from_bounds(*WORLD, 2, crs=None)
     wanted = list(reading.columns or (None, None))
-    if domain is not None and len(inputs(domain)) > 2:
+    if domain is not None and len(columns.inputs(domain)) > 2:
         plane = domain
-    wanted = wanted[: len(inputs(plane))]
-    if wanted == [None, None] and opened.geometry is None and len(likely_pairs(there)) > 1:
-        wanted = list(likely_pairs(there)[0])
-    named = opened.called(columns_in(wanted, reading.others, there))
-    fields = find_fields(named.columns, plane, wanted, opened.geometry)
+    wanted = wanted[: len(columns.inputs(plane))]
+    if wanted == [None, None] and opened.geometry is None and len(columns.likely_pairs(there)) > 1:
+        wanted = list(columns.likely_pairs(there)[0])
+    named = opened.called(columns.columns_in(wanted, reading.others, there))
+    fields = columns.find_fields(named.columns, plane, wanted, opened.geometry)
     for name in reading.others:
-        check_there(name, named.columns)
-    taken = {like(field.column, there) for field in fields}
+        columns.check_there(name, named.columns)
+    taken = {columns.like(field.column, there) for field in fields}
     if reading.user is None:
         reading = replace(reading, user=_first(there, OF_PEOPLE, taken))
     if reading.time is None:
@@ -408,10 +391,10 @@ def _guessed(
         likely = named_so or [name for name in times if not _is_number(kinds[name])]
         reading = replace(reading, time=likely[0] if likely else None)
     if opened.text and reading.decimal == POINT:
-        of_places = [kinds[like(field.column, there) or field.column] for field in fields]
-        reading = replace(reading, decimal=decimal_of(of_places))
+        of_places = [kinds[columns.like(field.column, there) or field.column] for field in fields]
+        reading = replace(reading, decimal=looking.decimal_of(of_places))
     reading = _with_form(reading, kinds, sample, there)
-    used = columns_in([field.column for field in fields], reading.others, there)
+    used = columns.columns_in([field.column for field in fields], reading.others, there)
     return Rows(replace(opened, decimal=reading.decimal).called(used), plane, reading, fields)
 
 
@@ -421,28 +404,30 @@ def _with_form(
     """The same with the form or the unit of times, if they are not the usual ones."""
     if reading.time is None or reading.time_format is not None:
         return reading
-    name = like(reading.time, there) or reading.time
+    name = columns.like(reading.time, there) or reading.time
     values = sample.get(name, ())
     texts = _texts(values)
-    if texts and kinds[name] != TIMES and (forms := likely_formats(texts)):
+    if texts and kinds[name] != looking.TIMES and (forms := likely_formats(texts)):
         return replace(reading, time_format=forms[0])
     numbers = _as_numbers(values)
     if len(numbers) and reading.time_unit == "s":
-        return replace(reading, time_unit=unit_of(float(np.median(numbers))))
+        return replace(reading, time_unit=looking.unit_of(float(np.median(numbers))))
     return reading
 
 
 def _is_time(kind: str, values: Any) -> bool:
-    if kind.startswith((TIMES, "timestamp", "date")):
+    if kind.startswith((looking.TIMES, "timestamp", "date")):
         return True
     if not _is_number(kind):
         return False
     numbers = _as_numbers(() if values is None else values)
-    return len(numbers) > 0 and bool(np.median(numbers) >= LEAST_SECONDS)
+    return len(numbers) > 0 and bool(np.median(numbers) >= looking.LEAST_SECONDS)
 
 
 def _is_number(kind: str) -> bool:
-    return kind in (WHOLE_NUMBERS, NUMBERS) or kind.startswith(("int", "uint", "float"))
+    return kind in (looking.WHOLE_NUMBERS, looking.NUMBERS) or kind.startswith(
+        ("int", "uint", "float")
+    )
 
 
 def _as_numbers(values: Any) -> Any:
@@ -578,7 +563,7 @@ def _moment(seconds: float | None) -> str | None:
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).isoformat()[:19]
 
 
-def _told_field(field: Field) -> str:
+def _told_field(field: columns.Field) -> str:
     return f"{field.part} of {field.column}" if field.of_geometry else field.column
 
 

@@ -23,23 +23,8 @@ from htf.curator.frequency import MOST_RECORDS, FrequencyMatrix, WeighedRecords,
 from htf.errors import InputError
 from htf.frame.division import Division
 from htf.frame.domain import Domain, FloatArray, check_domain
+from htf.ingest import people
 from htf.ingest.engines import Engine, Progress
-from htf.ingest.people import (
-    BOX,
-    CELL,
-    PERIOD,
-    PERSON,
-    RANK,
-    TIME,
-    WEIGHT,
-    WHO,
-    count_distinct,
-    count_kept,
-    count_records,
-    count_shared,
-    keep_once,
-    records_of_each,
-)
 from htf.ingest.reading import DUCKDB, POINT, Access, Reading
 from htf.ingest.remarks import Tell, check_times, guess_told, remark_nothing, remark_unread
 from htf.ingest.rows import Rows, box_of, cell_of, in_span, inside_of, open_rows
@@ -200,10 +185,10 @@ def read_matrix(
         if protection.weight is not None:
             return _count_weights(located, protection, of_query=of_query)
         if reading.user is None:
-            return count_records(located)
+            return people.count_records(located)
         if protection.count == PEOPLE:
-            return count_shared(located, protection.shares)
-        return count_kept(located, protection.max_records, of_query=of_query)
+            return people.count_shared(located, protection.shares)
+        return people.count_kept(located, protection.max_records, of_query=of_query)
 
     opened, counts = _counted(source, domain, reading, count, progress=progress, tell=tell)
     protection = replace(protection, of_query=opened.of_query)
@@ -232,7 +217,7 @@ def read_records_per_person(
         source,
         domain,
         reading,
-        lambda located, _: records_of_each(located, most, reading.max_weight or 1),
+        lambda located, _: people.records_of_each(located, most, reading.max_weight or 1),
         progress=progress,
         tell=tell,
     )
@@ -365,20 +350,23 @@ def read_people(
         source,
         domain,
         reading,
-        lambda located, _: count_distinct(located, most),
+        lambda located, _: people.count_distinct(located, most),
         division,
         progress=progress,
         tell=tell,
     )
-    people = np.zeros((most, boxes), dtype=np.int64)
-    places = np.asarray(found[RANK], dtype=np.int64), np.asarray(found[BOX], dtype=np.int64)
+    table = np.zeros((most, boxes), dtype=np.int64)
+    places = (
+        np.asarray(found[people.RANK], dtype=np.int64),
+        np.asarray(found[people.BOX], dtype=np.int64),
+    )
     if any(
         len(p) and (p.min() < 0 or p.max() >= size)
-        for p, size in zip(places, people.shape, strict=True)
+        for p, size in zip(places, table.shape, strict=True)
     ):
         raise InputError(OUTSIDE_OF_BOUNDS)
-    people[places] = found["people"]
-    return PeopleByBox(division.given, people, reading.per, reading.told_apart)
+    table[places] = found["people"]
+    return PeopleByBox(division.given, table, reading.per, reading.told_apart)
 
 
 def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArray:
@@ -389,23 +377,25 @@ def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArr
     """
     reading = Reading(columns)
     with open_rows(path, domain, reading) as rows:
-        weighted = WEIGHT in rows.opened.columns
-        table = rows.opened.select(list(dict.fromkeys([*rows.names, *([WEIGHT] * weighted)])))
+        weighted = people.WEIGHT in rows.opened.columns
+        table = rows.opened.select(
+            list(dict.fromkeys([*rows.names, *([people.WEIGHT] * weighted)]))
+        )
         worth = {}
         if weighted:
-            worth["worth"] = rows.opened.number(table, WEIGHT).fill_null(float("nan"))
+            worth["worth"] = rows.opened.number(table, people.WEIGHT).fill_null(float("nan"))
         with rows.placed(table, **worth) as (engine, placed):
             inside = inside_of(placed, domain)
             inside = inside.mutate(cell=cell_of(inside, domain, engine))
-            inside = inside.filter(inside[CELL].notnull())
+            inside = inside.filter(inside[people.CELL].notnull())
             sums_of = {"records": inside.count()}
             if weighted:
                 sums_of = {"records": inside.worth.sum(), "least": inside.worth.min()}
-            totals = engine.run(inside.group_by(CELL).agg(**sums_of), rows.opened.name)
+            totals = engine.run(inside.group_by(people.CELL).agg(**sums_of), rows.opened.name)
     sums = np.asarray(totals["records"], dtype=np.float64)
     least = np.asarray(totals.get("least", sums), dtype=np.float64)
     weights = np.zeros(domain.size)
-    weights[np.asarray(totals[CELL], dtype=np.int64)] = np.where(least < 0, least, sums)
+    weights[np.asarray(totals[people.CELL], dtype=np.int64)] = np.where(least < 0, least, sums)
     return weights.reshape(domain.shape)
 
 
@@ -460,17 +450,21 @@ def _located(
         whose = rows.whose(table)
         with rows.placed(table, **whose) as (engine, placed):
             inside = inside_of(in_span(placed, reading), domain)
-            for name in (PERSON, PERIOD):
+            for name in (people.PERSON, people.PERIOD):
                 if name in whose:
                     inside = inside.filter(inside[name].notnull())
             located = inside.select(
                 cell=cell_of(inside, domain, engine),
-                **{n: inside[n] for n in (*WHO, TIME, WEIGHT) if n in whose},
-                **({} if division is None else {BOX: box_of(inside, domain, engine, division)}),
+                **{n: inside[n] for n in (*people.WHO, people.TIME, people.WEIGHT) if n in whose},
+                **(
+                    {}
+                    if division is None
+                    else {people.BOX: box_of(inside, domain, engine, division)}
+                ),
             )
             if reading.weight is not None:
                 located = only_weighed(located)
-            yield rows, engine, located if reading.once_per is None else keep_once(located)
+            yield rows, engine, located if reading.once_per is None else people.keep_once(located)
 
 
 def _count_weights(located: Table, protection: Protection, *, of_query: bool) -> Table:
@@ -482,8 +476,8 @@ def _count_weights(located: Table, protection: Protection, *, of_query: bool) ->
     if protection.unit == RECORD:
         return count(located)
     if protection.count == PEOPLE:
-        return count_shared(located, protection.shares, count)
-    return count_kept(located, protection.max_records, of_query=of_query, count=count)
+        return people.count_shared(located, protection.shares, count)
+    return people.count_kept(located, protection.max_records, of_query=of_query, count=count)
 
 
 def _to_matrix(
@@ -493,8 +487,8 @@ def _to_matrix(
     files: Sequence[FileMark],
     told_apart: ToldApart | None = None,
 ) -> FrequencyMatrix:
-    order = np.argsort(counts_by_cell[CELL])  # the engine returns cells in any order
-    keys = np.asarray(counts_by_cell[CELL], dtype=np.int64)[order]
+    order = np.argsort(counts_by_cell[people.CELL])  # the engine returns cells in any order
+    keys = np.asarray(counts_by_cell[people.CELL], dtype=np.int64)[order]
     if len(keys) and not 0 <= keys[0] <= keys[-1] < domain.size:
         raise InputError(OUTSIDE_OF_BOUNDS)
     counts = np.asarray(counts_by_cell["records"], dtype=np.int64)[order]

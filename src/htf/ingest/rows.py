@@ -18,19 +18,10 @@ from htf.errors import InputError
 from htf.frame.crs import same_crs
 from htf.frame.division import Division
 from htf.frame.domain import Axis, Domain
+from htf.ingest import columns, people
 from htf.ingest import expressions as ex
-from htf.ingest.columns import (
-    Field,
-    check_there,
-    columns_in,
-    find_fields,
-    fits,
-    pairs,
-    refuse_degrees,
-)
 from htf.ingest.engines import Engine
 from htf.ingest.geometry import coordinate, projected
-from htf.ingest.people import PERIOD, PERSON, SPELLING, TIME, WEIGHT, WHEN, part_along
 from htf.ingest.placing import needs_function, place_of
 from htf.ingest.reading import Reading
 from htf.ingest.sources import Source, moved, open_source
@@ -46,13 +37,15 @@ def open_rows(source: Any, domain: Domain, reading: Reading) -> Iterator[Rows]:
     given = tuple(name for name in (*wanted, *others) if name is not None)
     guessed = ["one pair like lon and lat (else give --x and --y)"] * (wanted[:2] == [None, None])
     needed = Needed(
-        lambda header: fits(wanted, others, header), ", ".join([*guessed, *map(repr, given)]), given
+        lambda header: columns.fits(wanted, others, header),
+        ", ".join([*guessed, *map(repr, given)]),
+        given,
     )
     with open_source(source, reading, needed) as stored:
-        opened = stored.called(columns_in(wanted, others, stored.columns))
-        fields = find_fields(opened.columns, domain, wanted, opened.geometry)
+        opened = stored.called(columns.columns_in(wanted, others, stored.columns))
+        fields = columns.find_fields(opened.columns, domain, wanted, opened.geometry)
         for name in others:
-            check_there(name, opened.columns)
+            columns.check_there(name, opened.columns)
         yield Rows(opened, domain, reading, fields)
 
 
@@ -63,7 +56,7 @@ class Rows:
     opened: Source
     domain: Domain
     reading: Reading
-    fields: Sequence[Field]
+    fields: Sequence[columns.Field]
 
     @property
     def names(self) -> list[str]:
@@ -84,7 +77,7 @@ class Rows:
         """The value of each column of places, under our own names, which no column of the data can have."""
         return {f"v{n}": self._value(table, field) for n, field in enumerate(self.fields)}
 
-    def _value(self, table: Table, field: Field) -> Value:
+    def _value(self, table: Table, field: columns.Field) -> Value:
         column = table[field.column]
         if field.of_geometry:
             return coordinate(column, field.part, self.opened.engine.columns_as)
@@ -113,18 +106,20 @@ class Rows:
         """The person of each record, and its period, time and weight where they matter."""
         reading, values = self.reading, dict[str, Any]()
         if reading.user is not None:
-            values[PERSON] = self.person(table)
-            if self.opened.collates and values[PERSON].type().is_string():
-                values[SPELLING] = ex.digest(values[PERSON])
+            values[people.PERSON] = self.person(table)
+            if self.opened.collates and values[people.PERSON].type().is_string():
+                values[people.SPELLING] = ex.digest(values[people.PERSON])
             if reading.per is not None:
-                values[PERIOD] = ex.period(self.seconds(table, str(reading.time)), reading.per)
+                values[people.PERIOD] = ex.period(
+                    self.seconds(table, str(reading.time)), reading.per
+                )
             if reading.once_per is not None or reading.counted != PEOPLE:
-                values[TIME] = self._time_key(table)
+                values[people.TIME] = self._time_key(table)
         if reading.weight is not None:
             weight = self.opened.number(table, reading.weight)
-            values[WEIGHT] = as_weight(weight, int(reading.max_weight or 1))
+            values[people.WEIGHT] = as_weight(weight, int(reading.max_weight or 1))
         if reading.spans:
-            values[WHEN] = self.seconds(table, str(reading.time))
+            values[people.WHEN] = self.seconds(table, str(reading.time))
         return values
 
     def _time_key(self, table: Table) -> IntegerValue:
@@ -142,10 +137,10 @@ class Rows:
         """The reference system of the points, if it is not that of the map."""
         domain = self.domain
         crs = self.reading.crs or (self.opened.crs if self.fields[0].of_geometry else None)
-        refuse_degrees(self.fields, domain, crs)
+        columns.refuse_degrees(self.fields, domain, crs)
         if crs is None:
             return None
-        if not pairs(domain):
+        if not columns.pairs(domain):
             raise InputError(
                 f"a reference system ({crs}) needs two axes x and y, but the map has none"
             )
@@ -187,15 +182,15 @@ class Rows:
         """The place along each axis, from the values of columns, and all other columns."""
         values = [rows[f"v{n}"] for n in range(len(self.fields))]
         if crs is not None:
-            for first in pairs(self.domain):
+            for first in columns.pairs(self.domain):
                 x, y = values[first : first + 2]
                 values[first : first + 2] = projected(
                     x, y, crs, str(self.domain.crs), engine.columns_as
                 )
         places, waiting = {}, iter(values)
         for number, axis in enumerate(self.domain.axes):
-            columns = [next(waiting) for _ in axis.inputs]
-            places[f"p{number}"] = place_of(columns, axis, engine.columns_as, self.opened.collates)
+            of_axis = [next(waiting) for _ in axis.inputs]
+            places[f"p{number}"] = place_of(of_axis, axis, engine.columns_as, self.opened.collates)
         others = {name: rows[name] for name in rows.columns[len(values) :]}
         return rows.select(**places, **others)
 
@@ -222,9 +217,9 @@ def inside_of(rows: Table, domain: Domain) -> Table:
 def in_span(rows: Table, reading: Reading) -> Table:
     """The rows of the span of time that is asked for. A row whose time cannot be read is in none."""
     if reading.since is not None:
-        rows = rows.filter(rows[WHEN] >= reading.since)
+        rows = rows.filter(rows[people.WHEN] >= reading.since)
     if reading.until is not None:
-        rows = rows.filter(rows[WHEN] < reading.until)
+        rows = rows.filter(rows[people.WHEN] < reading.until)
     return rows
 
 
@@ -246,7 +241,7 @@ def box_of(rows: Table, domain: Domain, engine: Engine, division: Division) -> I
             continue
         cell = _cell_on_axis(rows, number, axis, engine)
         if division.grid is None:
-            along = part_along(cell, edges, engine.columns_as)
+            along = people.part_along(cell, edges, engine.columns_as)
         else:
             along = ex.part_of(cell, axis.cells, parts)
         box = box * parts + along
