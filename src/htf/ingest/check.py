@@ -112,8 +112,8 @@ class PointsCheck:
     first: str | None
     last: str | None
     at_zero: int
-    hints: Sequence[str]
-    command: str
+    hints: Sequence[str] = ()
+    command: str = ""
 
     def __repr__(self) -> str:
         return f"PointsCheck({self.source}, exact numbers not shown: print it)"
@@ -228,36 +228,29 @@ def check_source(
 ) -> PointsCheck:
     """As `check_points`, with its options in one object. `told_map` are the options that gave the map; or the name of the
     `recipe` that says all. Where the columns of all axes are named, records are looked for along all of them."""
-    if domain is not None:
-        domain = _looked_along(check_domain(domain), reading)
+    if domain is not None and len(reading.columns or ()) != len(
+        columns.inputs(check_domain(domain))
+    ):
+        domain = Domain(domain.axes[: 1 if domain.axes[0].inputs == PLACE else 2], domain.crs)
     arguments.function(progress, "progress")
-    if is_arrays(source):
-        reading = _of_arrays(source, reading)
+    looked: looking.Looked | None = None
+    used = _of_arrays(source, reading) if is_arrays(source) else reading
     with listed(source, reading.table) as listing:
-        looked: looking.Looked | None = None
         if listing is not None and listing.is_text:
-            looked = looking.look(
-                listing, reading, columns.columns_in(reading.columns or (), reading.others, ())
-            )
-        used = reading if looked is None else looked.reading
+            named = columns.columns_in(reading.columns or (), reading.others, ())
+            looked = looking.look(listing, reading, named)
+            used = looked.reading
         try:
             rows, check = _look_at(source, domain, used, looked, progress)
         except InputError:
-            totals = (
-                0 if looked is None or listing is None else looking.totals_after(listing, looked)
-            )
-            if not totals or used.skip_last:
+            if listing is None or looked is None or used.skip_last:
+                raise
+            totals = looking.totals_after(listing, looked)
+            if not totals:
                 raise
             used = replace(used, skip_last=totals)
             rows, check = _look_at(source, domain, used, looked, progress)
     return _advised(source, rows, check, reading, told_map, recipe)
-
-
-def _looked_along(domain: Domain, reading: Reading) -> Domain:
-    """The map with all of its axes, if their columns are named; else the place alone."""
-    if len(reading.columns or ()) == len(columns.inputs(domain)):
-        return domain
-    return Domain(domain.axes[: 1 if domain.axes[0].inputs == PLACE else 2], domain.crs)
 
 
 def _of_arrays(source: Any, reading: Reading) -> Reading:
@@ -278,41 +271,38 @@ def _look_at(
 ) -> tuple[Rows, PointsCheck]:
     """What is found, and the rows as they were read."""
     with _opened(source, reading, looked) as opened:
-        sample = _sample(opened)
-        kinds = _kinds(opened, sample)
+        sample, kinds = _seen(opened)
         rows = _guessed(opened, kinds, sample, reading, domain)
-        if domain is not None:
-            rows = replace(rows, domain=domain)
-        counts = _count(rows, domain is not None and _is_plain_map(rows), progress)
-        is_fine = counts["fine"] == counts["total"] and _is_of_places(rows)
+        reading, fields = rows.reading, rows.fields
+        counts = _count(rows, domain, progress)
+        # A pass over places, people and times sees all that is read, if there is no more.
+        sees_all = len(fields) == 2 and reading.weight is None
+        is_fine = sees_all and counts["fine"] == counts["total"]
         unread = [] if is_fine else _unread(rows)
-        if domain is not None and "inside" not in counts:
-            counts["inside"] = _count_inside(rows)
-            counts["swapped"] = _count_inside(rows.swapped)
         people = _people(rows)
-        opened.check_unchanged()
-    reading, fields = rows.reading, rows.fields
+        opened.listing.check_unchanged()
     extent = [counts[name] for name in ("x_low", "x_high", "y_low", "y_high")]
-    inside = None if domain is None else int(counts["inside"] or 0)
-    roles = {"x": _told_field(fields[0]), "y": _told_field(fields[1])}
-    roles |= {n: v for n, v in (("user", reading.user), ("time", reading.time)) if v is not None}
+    inside, swapped, placed, first, last = (
+        None if (found := counts.get(name)) is None else int(found)
+        for name in ("inside", "swapped", "placed", "first", "last")
+    )
+    places = {"x": _told_field(fields[0]), "y": _told_field(fields[1])}
+    others = {"user": reading.user, "time": reading.time}
     check = PointsCheck(
         source=opened.name,
         rows=int(counts["total"] or 0),
         columns=kinds,
-        roles=roles,
+        roles=places | {role: name for role, name in others.items() if name is not None},
         unread=unread,
         inside=inside,
-        outside=None if inside is None else int(counts["placed"] or 0) - inside,
-        swapped=None if domain is None else int(counts["swapped"] or 0),
-        extent=None if None in extent else tuple(float(one or 0.0) for one in extent),
+        outside=None if inside is None else (placed or 0) - inside,
+        swapped=swapped,
+        extent=None if None in extent else tuple(one or 0.0 for one in extent),
         people=None if people is None else int(people.sum()),
         records_per_person={} if people is None else _quantiles(people),
-        first=_moment(counts.get("first")),
-        last=_moment(counts.get("last")),
+        first=_moment(first),
+        last=_moment(last),
         at_zero=int(counts["at_zero"] or 0),
-        hints=(),
-        command="",
     )
     return rows, check
 
@@ -341,21 +331,18 @@ def _opened(source: Any, reading: Reading, looked: looking.Looked | None) -> Ite
         yield replace(opened, columns=there)
 
 
-def _sample(opened: Source) -> dict[str, Any]:
-    """The first rows."""
+def _seen(opened: Source) -> tuple[dict[str, Any], dict[str, str]]:
+    """The first rows, and the kind of each column."""
+    names = opened.columns
     if opened.first_rows is not None:
-        return opened.first_rows(SAMPLE)
-    table = opened.select(opened.columns)
-    return opened.engine.run(table.limit(SAMPLE), opened.name)
-
-
-def _kinds(opened: Source, sample: Mapping[str, Any]) -> dict[str, str]:
-    if opened.text:
-        kinds = {name: looking.kind_of(_texts(sample[name])) for name in opened.columns}
+        sample = opened.first_rows(SAMPLE)
     else:
-        schema = opened.select(opened.columns).schema()
-        kinds = {name: str(schema[name]) for name in opened.columns}
-    return kinds if opened.geometry is None else {**kinds, opened.geometry: POINTS}
+        sample = opened.engine.run(opened.select(names).limit(SAMPLE), opened.name)
+    if opened.text:
+        kinds = {name: looking.kind_of(_texts(sample[name])) for name in names}
+    else:
+        kinds = {name: str(kind) for name, kind in opened.select(names).schema().items()}
+    return sample, kinds if opened.geometry is None else {**kinds, opened.geometry: POINTS}
 
 
 def _texts(values: Any) -> list[str]:
@@ -370,32 +357,32 @@ def _guessed(
     domain: Domain | None,
 ) -> Rows:
     """The columns and options that were given, and sensible guesses for the others."""
-    there = opened.columns
-    plane = Domain.from_bounds(*WORLD, 2, crs=None)
-    wanted = list(reading.columns or (None, None))
+    there, plane = opened.columns, Domain.from_bounds(*WORLD, 2, crs=None)
     if domain is not None and len(columns.inputs(domain)) > 2:
         plane = domain
-    wanted = wanted[: len(columns.inputs(plane))]
+    wanted = list(reading.columns or (None, None))[: len(columns.inputs(plane))]
     if wanted == [None, None] and opened.geometry is None and len(columns.likely_pairs(there)) > 1:
         wanted = list(columns.likely_pairs(there)[0])
     named = opened.called(columns.columns_in(wanted, reading.others, there))
     fields = columns.find_fields(named.columns, plane, wanted, opened.geometry)
     for name in reading.others:
         columns.check_there(name, named.columns)
-    taken = {columns.like(field.column, there) for field in fields}
+    places = [columns.like(field.column, there) or field.column for field in fields]
+    free = [name for name in there if name not in places]
     if reading.user is None:
-        reading = replace(reading, user=_first(there, OF_PEOPLE, taken))
+        people = [name for name in free if OF_PEOPLE.fullmatch(_plain(name))]
+        reading = replace(reading, user=next(iter(people), None))
     if reading.time is None:
-        times = [n for n in there if n not in taken and _is_time(kinds[n], sample.get(n))]
+        times = [name for name in free if _is_time(kinds[name], sample.get(name))]
         named_so = [name for name in times if OF_TIMES.fullmatch(_plain(name))]
         likely = named_so or [name for name in times if not _is_number(kinds[name])]
-        reading = replace(reading, time=likely[0] if likely else None)
+        reading = replace(reading, time=next(iter(likely), None))
     if opened.text and reading.decimal == POINT:
-        of_places = [kinds[columns.like(field.column, there) or field.column] for field in fields]
-        reading = replace(reading, decimal=looking.decimal_of(of_places))
+        reading = replace(reading, decimal=looking.decimal_of([kinds[name] for name in places]))
     reading = _with_form(reading, kinds, sample, there)
     used = columns.columns_in([field.column for field in fields], reading.others, there)
-    return Rows(replace(opened, decimal=reading.decimal).called(used), plane, reading, fields)
+    opened = replace(opened, decimal=reading.decimal).called(used)
+    return Rows(opened, plane if domain is None else domain, reading, fields)
 
 
 def _with_form(
@@ -439,11 +426,6 @@ def _as_numbers(values: Any) -> Any:
     return numbers[np.isfinite(numbers)]
 
 
-def _first(names: Sequence[str], pattern: re.Pattern[str], taken: set[str | None]) -> str | None:
-    found = [one for one in names if pattern.fullmatch(_plain(one)) and one not in taken]
-    return found[0] if found else None
-
-
 def _plain(name: str) -> str:
     """`Rider ID` is rider_id."""
     return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).casefold())
@@ -452,8 +434,8 @@ def _plain(name: str) -> str:
 # Counting ----------------------------------------------------------------------------------------
 
 
-def _count(rows: Rows, on_map: bool, progress: Progress | None) -> dict[str, float | None]:
-    """Everything that one pass over the rows can count."""
+def _count(rows: Rows, domain: Domain | None, progress: Progress | None) -> dict[str, float | None]:
+    """Everything that one pass over the rows can count, and how many are inside the map."""
     table, reading = rows.table(), rows.reading
     x, y = (ex.within(rows.values(table)[n], -FARTHEST, FARTHEST) for n in ("v0", "v1"))
     values = {"x": x, "y": y}
@@ -462,27 +444,32 @@ def _count(rows: Rows, on_map: bool, progress: Progress | None) -> dict[str, flo
     if reading.user is not None:
         values["person"] = rows.person(table)
     read = table.select(**values)
-    aggregates: dict[str, Any] = {"total": read.count()}
-    aggregates |= {f"{n}_{end}": getattr(read[n], of)() for n in "xy" for end, of in ENDS.items()}
     is_placed = read.x.notnull() & read.y.notnull()
     is_fine = is_placed
     for name in set(values) - {"x", "y"}:
         is_fine = is_fine & read[name].notnull()
-    aggregates |= {"placed": is_placed.sum(), "fine": is_fine.sum()}
-    aggregates["at_zero"] = ((read.x == ex.constant(0.0)) & (read.y == ex.constant(0.0))).sum()
+    is_at_zero = (read.x == ex.constant(0.0)) & (read.y == ex.constant(0.0))
+    aggregates: dict[str, Any] = {
+        "total": read.count(),
+        **{f"{n}_{end}": getattr(read[n], of)() for n in "xy" for end, of in ENDS.items()},
+        "placed": is_placed.sum(),
+        "fine": is_fine.sum(),
+        "at_zero": is_at_zero.sum(),
+    }
     if reading.time is not None:
         aggregates |= {"first": read.seconds.min(), "last": read.seconds.max()}
-    if on_map:
+    # Whether x and y are compared with bounds as they are.
+    is_flat = domain is not None and domain.dimensions == 2 and not domain.outlined
+    if is_plain := domain is not None and is_flat and rows.crs is None:
         for name, places in (("inside", (read.x, read.y)), ("swapped", (read.y, read.x))):
-            aggregates[name] = within(places, rows.domain).sum()
+            aggregates[name] = within(places, domain).sum()
     opened = rows.opened
-    counts = opened.engine.run(read.agg(**aggregates), opened.name, progress)
-    return {name: _number(first[0]) for name, first in counts.items()}
-
-
-def _is_of_places(rows: Rows) -> bool:
-    """Whether a pass over places, people and times sees all that is read."""
-    return len(rows.fields) == 2 and rows.reading.weight is None
+    found = opened.engine.run(read.agg(**aggregates), opened.name, progress)
+    counts = {name: _number(first[0]) for name, first in found.items()}
+    if domain is not None:
+        for name, asked in (("inside", rows), ("swapped", rows.swapped)):
+            counts[name] = (counts[name] or 0) if is_plain else _count_inside(asked)
+    return counts
 
 
 def _unread(rows: Rows) -> list[dict[str, Any]]:
@@ -513,11 +500,6 @@ def try_rows(source: Any, domain: Domain, reading: Reading) -> str | None:
 
 
 ENDS = {"low": "min", "high": "max"}
-
-
-def _is_plain_map(rows: Rows) -> bool:
-    """Whether x and y are compared with bounds as they are."""
-    return rows.domain.dimensions == 2 and not rows.domain.outlined and rows.crs is None
 
 
 def _count_inside(rows: Rows, most: int | None = None) -> int:
@@ -557,7 +539,7 @@ def _number(value: Any) -> float | None:
     return None if value is None or np.isnan(float(value)) else float(value)
 
 
-def _moment(seconds: float | None) -> str | None:
+def _moment(seconds: int | None) -> str | None:
     if seconds is None:
         return None
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).isoformat()[:19]
@@ -590,13 +572,15 @@ def _advised(
 
 
 def _hints(check: PointsCheck, reading: Reading, given: Reading) -> Iterator[str]:
-    for one in ("encoding", "skip_lines", "skip_last", "decimal", "time_format", "time_unit"):
+    for one, found in GUESSED.items():
         if getattr(reading, one) != getattr(given, one):
             words = words_of(Reading, one, getattr(reading, one))
-            yield f"{GUESSED[one]}. A release never guesses that, so give it {shlex.join(words)}"
+            yield f"{found}. A release never guesses that, so give it {shlex.join(words)}"
     if check.inside is not None and check.swapped is not None and check.swapped > check.inside:
         yield "More places would be inside the bounds if x and y were swapped: are --x and --y, or the bounds, right?"
-    if check.extent is not None and _beyond_degrees(check.extent) and reading.crs is None:
+    west, east, south, north = check.extent or (0.0,) * 4
+    is_beyond = west < -360 or east > 360 or south < -180 or north > 180  # degrees
+    if is_beyond and reading.crs is None:
         yield (
             "Some x or y are no degrees. If all are in another reference system, name it with --read points-crs, and that of "
             "the map with --crs. If only a few are odd, they are left out."
@@ -616,7 +600,7 @@ def _hints(check: PointsCheck, reading: Reading, given: Reading) -> Iterator[str
         )
     else:
         yield (
-            f"With --user {_quoted(reading.user)} epsilon protects people, with all their records. Is this column the "
+            f"With --user {shlex.quote(str(reading.user))} epsilon protects people, with all their records. Is this column the "
             "person, and not the record?"
         )
         if check.people == check.rows:
@@ -628,6 +612,9 @@ def _hints(check: PointsCheck, reading: Reading, given: Reading) -> Iterator[str
         )
 
 
+IN_COMMAND = (
+    "crs", "table", "sql", "encoding", "skip_lines", "skip_last", "user", "time", "time_format", "decimal", "time_unit",
+)  # fmt: skip
 GUESSED = {
     "encoding": "The text is not UTF-8",
     "skip_lines": "Lines come before the names of columns",
@@ -638,41 +625,18 @@ GUESSED = {
 }
 
 
-def _beyond_degrees(extent: Sequence[float]) -> bool:
-    x_low, x_high, y_low, y_high = extent
-    return x_low < -360 or x_high > 360 or y_low < -180 or y_high > 180
-
-
 def _command(name: str, rows: Rows, told_map: Sequence[str]) -> str:
     """`htf release` with the options that these points need."""
     reading, parts = rows.reading, ["htf", "release", name]
     if not rows.fields[0].of_geometry:
         parts += ["--x", rows.fields[0].column, "--y", rows.fields[1].column]
-    for one in (
-        "crs",
-        "table",
-        "sql",
-        "encoding",
-        "skip_lines",
-        "skip_last",
-        "user",
-        "time",
-        "time_format",
-    ):
-        if getattr(reading, one) is not None:
-            parts += words_of(Reading, one, getattr(reading, one))
-    for one, usual in (("decimal", POINT), ("time_unit", "s")):
-        if (found_one := getattr(reading, one)) != usual:
-            parts += words_of(Reading, one, found_one)
-    output = (
-        "release.parquet" if "://" in name else f"{Path(name).name.split('.')[0]}-release.parquet"
-    )
-    parts += [*(told_map or ["--bounds", "W,S,E,N"]), "--epsilon", "1", "-o", output]
-    return shlex.join(parts)
-
-
-def _quoted(value: object) -> str:
-    return shlex.quote(str(value))
+    usual = {one.name: one.default for one in fields_of(Reading)}
+    for one in IN_COMMAND:
+        if (value := getattr(reading, one)) != usual[one]:
+            parts += words_of(Reading, one, value)
+    stem = "" if "://" in name else f"{Path(name).name.split('.')[0]}-"
+    bounds = told_map or ["--bounds", "W,S,E,N"]
+    return shlex.join([*parts, *bounds, "--epsilon", "1", "-o", f"{stem}release.parquet"])
 
 
 def _told(check: PointsCheck) -> Iterator[str]:

@@ -50,6 +50,9 @@ class Listing:
             raise InputError(f"{self.name} changed while it was read: wait until it is complete")
 
 
+NO_FILES = Listing("", (), ())
+
+
 def list_files(name: str | Path) -> Listing:
     """All files of one kind, sorted by name. Hidden files, and Spark's _SUCCESS, are left out."""
     path = Path(name)

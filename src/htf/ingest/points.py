@@ -192,7 +192,9 @@ def read_matrix(
 
     opened, counts = _counted(source, domain, reading, count, progress=progress, tell=tell)
     protection = replace(protection, of_query=opened.of_query)
-    return _to_matrix(domain, counts, protection, mark_files(opened.files), reading.told_apart)
+    return _to_matrix(
+        domain, counts, protection, mark_files(opened.listing.paths), reading.told_apart
+    )
 
 
 def check_source(source: Any, domain: Domain, reading: Reading) -> None:
@@ -221,9 +223,9 @@ def read_records_per_person(
         progress=progress,
         tell=tell,
     )
-    people = np.zeros(most, dtype=np.int64)
-    people[np.asarray(histogram["records"], dtype=np.int64) - 1] = histogram["people"]
-    return people
+    numbers = np.zeros(most, dtype=np.int64)
+    numbers[np.asarray(histogram["records"], dtype=np.int64) - 1] = histogram["people"]
+    return numbers
 
 
 def read_people_by_box(
@@ -423,12 +425,12 @@ def _counted(
     with _located(source, domain, reading, tell, division) as (rows, engine, located):
         opened = rows.opened
         counts = engine.run(count(located, opened.of_query), opened.name, progress)
-        opened.check_unchanged()  # so that remarks are about the rows that were counted
+        opened.listing.check_unchanged()  # so that remarks are about the rows that were counted
         if tell is not None:
             remark_unread(rows, tell)
         if not all(map(len, counts.values())):
             remark_nothing(rows, tell)
-        opened.check_unchanged()
+        opened.listing.check_unchanged()
     return opened, counts
 
 

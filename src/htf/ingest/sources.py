@@ -10,7 +10,8 @@ import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from dataclasses import fields as fields_of
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from htf.base import arguments
+from htf.base.options import spoken
 from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
 from htf.frame.crs import name_of_crs
@@ -43,9 +45,9 @@ from htf.ingest.engines import (
 )
 from htf.ingest.expressions import FIRST_SECOND, LAST_SECOND, as_number
 from htf.ingest.geometry import read_geo_metadata
-from htf.ingest.listing import Listing, Piece, list_database, list_files, list_layer
+from htf.ingest.listing import NO_FILES, Listing, Piece, list_database, list_files, list_layer
 from htf.ingest.parquet import Columns, read_columns
-from htf.ingest.reading import DUCKDB, POINT, SPARK, Access
+from htf.ingest.reading import DUCKDB, POINT, SPARK, Access, Written
 from htf.ingest.sqlite import ROWS_AT_ONCE
 from htf.ingest.text import (
     LONGEST_RECORD,
@@ -74,21 +76,20 @@ class Source:
     engine: Engine
     name: str  # for messages
     columns: tuple[str, ...]
-    select: Callable[[Sequence[str]], Table]  # takes names of columns that exist
+    read: Callable[[Sequence[str]], Table]  # takes names of columns that exist
     text: bool = False  # every field is text, as written in the file
     of_query: bool = False
     collates: bool = False  # the database may treat different texts as equal, by a collation
     geometry: str | None = None  # a column of points
     crs: str | None = None
-    check_unchanged: Callable[[], None] = lambda: None
-    files: tuple[Path, ...] = ()  # the files that hold the rows
+    listing: Listing = NO_FILES  # the files that hold the rows
     decimal: str = POINT  # of numbers in text
     pieces: tuple[Piece, ...] = ()  # the files that are read, in the order of their rows
-    # Columns of one of these files, and the number of each row, from 1 on; None where rows have no number.
-    numbered: Callable[[Piece, Sequence[str]], Table | None] | None = None
-    # Some of the first rows, all columns, where `select` would read all rows.
+    read_numbered: Callable[[Piece, Sequence[str]], Table | None] | None = None
+    stored: Mapping[str, str] = field(default_factory=dict)  # names of columns, by others for them
+    # Some of the first rows, all columns, where `read` would read all rows.
     first_rows: Callable[[int], dict[str, Any]] | None = None
-    # Where no header tells the columns: the names that records have, for the eyes of the curator. `select` takes any name,
+    # Where no header tells the columns: the names that records have, for the eyes of the curator. `read` takes any name,
     # and a column that no record has is empty. So no record decides what a name means to the others.
     of_records: tuple[str, ...] | None = None
     unfit: str = ""  # where no record has a point: what they have instead
@@ -104,28 +105,25 @@ class Source:
             return replace(self, columns=tuple(dict.fromkeys((*names, *self.columns))))
         found = {name: like(name, self.columns) for name in names}
         others = {name: one for name, one in found.items() if one is not None and one != name}
-        if not others:
-            return self
+        return replace(self, columns=(*self.columns, *others), stored={**self.stored, **others})
 
-        def there(asked: Sequence[str]) -> list[str]:
-            return list(dict.fromkeys(others.get(name, name) for name in asked))
+    def select(self, names: Sequence[str]) -> Table:
+        """Some of its columns."""
+        return self._renamed(self.read(self._stored(names)), names)
 
-        def select(asked: Sequence[str]) -> Table:
-            table = self.select(there(asked))
-            return table.select(**{name: table[others.get(name, name)] for name in asked})
+    def numbered(self, piece: Piece, names: Sequence[str]) -> Table | None:
+        """Columns of one of the files, and the number of each row, from 1 on; None where rows have no number."""
+        if self.read_numbered is None:
+            return None
+        table = self.read_numbered(piece, self._stored(names))
+        return None if table is None else self._renamed(table, (*names, ROW))
 
-        def numbered(piece: Piece, asked: Sequence[str]) -> Table | None:
-            table = None if self.numbered is None else self.numbered(piece, there(asked))
-            if table is None:
-                return None
-            return table.select(**{name: table[others.get(name, name)] for name in (*asked, ROW)})
+    def _stored(self, names: Sequence[str]) -> list[str]:
+        return list(dict.fromkeys(self.stored.get(name, name) for name in names))
 
-        return replace(
-            self,
-            columns=(*self.columns, *others),
-            select=select,
-            numbered=None if self.numbered is None else numbered,
-        )
+    def _renamed(self, table: Table, names: Sequence[str]) -> Table:
+        stored = self.stored
+        return table.select(**{n: table[stored.get(n, n)] for n in names}) if stored else table
 
 
 @contextmanager
@@ -145,15 +143,10 @@ def open_source(source: Any, access: Access, needed: Needed) -> Iterator[Source]
 
 def _refuse_text_options(access: Access, text: bool) -> None:
     """Refuse options of text files for a source that is none."""
-    of_files = {
-        "--read encoding": access.encoding,
-        "--read skip-lines": access.skip_lines,
-        "--read skip-last": access.skip_last,
-    }
-    given = [name for name, value in of_files.items() if value is not None]
-    given += ["--read decimal"] if access.decimal != POINT and not text else []
-    if given:
-        raise InputError(f"{given[0]} is for text files: leave it out")
+    for one in fields_of(Written):
+        fits = text and one.name == "decimal"
+        if getattr(access, one.name) != one.default and not fits:
+            raise InputError(f"{spoken(access, one.name)} is for text files: leave it out")
 
 
 def files_behind(name: str) -> tuple[Path, ...]:
@@ -278,7 +271,7 @@ def _files_in_duckdb(listing: Listing, form: Layout | Columns, access: Access) -
             return _view(engine, reader, {**kinds, ROW: "BIGINT"}, [*names, ROW], listing.name)
 
         source = _files_source(engine, listing, form, kinds, view)
-        yield replace(source, numbered=numbered)
+        yield replace(source, read_numbered=numbered)
 
 
 def _register_dataset(engine: DuckDB, listing: Listing) -> str:
@@ -314,12 +307,11 @@ def _files_source(
         engine=engine,
         name=listing.name,
         columns=tuple(columns),
-        select=select,
+        read=select,
         text=text,
         geometry=geometry,
         crs=crs,
-        check_unchanged=listing.check_unchanged,
-        files=listing.paths,
+        listing=listing,
         pieces=listing.pieces,
     )
 
@@ -474,21 +466,17 @@ def _layer_in(listing: Listing, path: Path, name: str, access: Access) -> Iterat
             found: dict[str, Any] = layer.read(names).slice(0, number).to_pydict()
             return found
 
+        facts = {one.name: getattr(layer, one.name) for one in fields_of(layer)}
         yield Source(
-            engine=engine,
-            name=name,
-            columns=layer.columns,
-            select=lambda names: copied(tuple(names)),
-            text=layer.text,
-            of_query=layer.of_query,
-            geometry=layer.geometry,
-            crs=layer.crs,
-            check_unchanged=listing.check_unchanged,
-            files=listing.paths,
-            # DuckDB would not tell apart names that differ by case alone.
-            first_rows=None if layer.of_records is None else first_rows,
-            of_records=layer.of_records,
-            unfit=layer.unfit,
+            **facts
+            | {
+                "engine": engine,
+                "name": name,
+                "read": lambda names: copied(tuple(names)),
+                "listing": listing,
+                # DuckDB would not tell apart names that differ by case alone.
+                "first_rows": None if layer.of_records is None else first_rows,
+            }
         )
 
 
@@ -515,32 +503,21 @@ def _open_archive(name: str, access: Access, needed: Needed) -> Iterator[Source]
 
 @contextmanager
 def _open_database(name: str, suffix: str, access: Access) -> Iterator[Source]:
-    if access.sql is not None:
-        dialect = (
-            "postgres"
-            if name.startswith(SERVERS)
-            else "duckdb"
-            if suffix in DUCKDB_FILES
-            else "sqlite"
-        )
-        _check_query(access.sql, dialect)
     if name.startswith(SERVERS):
+        _check_query(access.sql, "postgres")
         engine = Engine(_connect_postgres(name))
         try:
             yield _database_source(engine, access, "the database server")
         finally:
             engine.backend.disconnect()
         return
+    _check_query(access.sql, "duckdb" if suffix in DUCKDB_FILES else "sqlite")
     if not is_file(name):
         raise InputError(f"there is no file {name}")
     listing = list_database(name)
     if suffix in DUCKDB_FILES:
         with open_duckdb(access.memory, name) as engine:
-            yield replace(
-                _database_source(engine, access, listing.name),
-                check_unchanged=listing.check_unchanged,
-                files=listing.paths,
-            )
+            yield replace(_database_source(engine, access, listing.name), listing=listing)
     else:
         connecting = closing(quietly(lambda: sqlite.connect(name), listing.name))
         with connecting as connection, open_duckdb(access.memory) as engine:
@@ -575,12 +552,11 @@ def _sqlite_source(
         engine=engine,
         name=listing.name,
         columns=columns,
-        select=select,
+        read=select,
         first_rows=first_rows,
         text=True,
         of_query=access.sql is not None or sqlite.is_view(connection, table),
-        check_unchanged=listing.check_unchanged,
-        files=listing.paths,
+        listing=listing,
     )
 
 
@@ -607,7 +583,7 @@ def _database_source(engine: Engine, access: Access, what: str) -> Source:
         engine=engine,
         name=what,
         columns=tuple(table.columns),
-        select=lambda names: table.select(*names),
+        read=lambda names: table.select(*names),
         of_query=access.sql is not None or _is_view(engine, *_schema_and_name(str(access.table))),
         collates=True,
     )
@@ -650,8 +626,10 @@ def _is_view(engine: Engine, schema: str | None, name: str) -> bool:
     return list(catalogue["table_type"]) != ["BASE TABLE"]
 
 
-def _check_query(sql: str, dialect: str) -> None:
+def _check_query(sql: str | None, dialect: str) -> None:
     """Refuse anything but a single SELECT: a curator's slip must not change the data."""
+    if sql is None:
+        return
 
     try:
         parsed = sqlglot.parse(sql, read=dialect)
@@ -683,7 +661,7 @@ def _ibis_table(table: Any, access: Access) -> Iterator[Source]:
             engine=engine,
             name="the Ibis table",
             columns=tuple(table.columns),
-            select=select,
+            read=select,
             of_query=_is_query(table.op(), engine, backend),
             collates=True,
         )
@@ -745,7 +723,7 @@ def _spark_frame(frame: Any) -> Iterator[Source]:
             engine=engine,
             name="the DataFrame",
             columns=tuple(frame.columns),
-            select=lambda names: _spark_view(engine, frame, names, "the DataFrame"),
+            read=lambda names: _spark_view(engine, frame, names, "the DataFrame"),
             of_query=True,
             collates=True,
         )
@@ -769,7 +747,7 @@ def _in_memory(source: Any, access: Access) -> Iterator[Source]:
             engine=engine,
             name=f"the {type(source).__name__}",
             columns=columns,
-            select=select,
+            read=select,
             geometry=geometry,
             crs=crs,
         )
@@ -798,17 +776,13 @@ def _columns_of(source: Any) -> tuple[str, ...]:
 
 def _to_arrow(source: Any, names: Sequence[str], geometry: str | None) -> Any:
     """An Arrow table, the common form of all tables; columns are copied only if they must be."""
-
     try:
         table = _convert(source, list(names), geometry)
-        empty = [name for name in names if pa.types.is_null(table[name].type)]
-        for name in empty:  # an empty column may as well hold whole numbers, which fit any use
-            place = table.column_names.index(name)
-            table = table.set_column(place, name, table[name].cast(pa.int64()))
+        # An empty column may as well hold whole numbers, which fit any use.
+        kinds = [pa.int64() if pa.types.is_null(one.type) else one.type for one in table.schema]
+        return table.cast(pa.schema(zip(table.column_names, kinds, strict=True)))
     except Exception:
         pass  # raise outside of this block, because the message may quote the data
-    else:
-        return table
     raise _unreadable(source)
 
 

@@ -94,7 +94,7 @@ def _first_places(rows: Rows, reason: int, number: int) -> str:
     """By lines of a text file or rows of a Parquet file; empty if the source has no order."""
     opened = rows.opened
     for piece in opened.pieces[:MOST_PIECES]:
-        table = opened.numbered and opened.numbered(piece, rows.names)
+        table = opened.numbered(piece, rows.names)
         if table is None:
             return ""
         is_so = reasons_of(rows, table)[reason].rows.fill_null(False)
