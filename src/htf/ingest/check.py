@@ -27,7 +27,7 @@ from htf.ingest import columns, looking
 from htf.ingest import expressions as ex
 from htf.ingest.engines import Progress
 from htf.ingest.reading import POINT, Reading
-from htf.ingest.rows import Rows, open_rows, within
+from htf.ingest.rows import Rows, open_rows, places_in, within
 from htf.ingest.sources import Source, is_arrays, listed, open_source
 from htf.ingest.text import Needed
 from htf.ingest.time_formats import likely_formats
@@ -505,8 +505,8 @@ ENDS = {"low": "min", "high": "max"}
 def _count_inside(rows: Rows, most: int | None = None) -> int:
     """How many rows, or of the first, are inside any map: of zones, of another reference system, or with further axes."""
     with rows.placed(rows.table(most)) as (engine, placed):
-        places = [placed[f"p{n}"] for n in range(rows.domain.dimensions)]
-        counts = engine.run(placed.agg(n=within(places, rows.domain).sum()), rows.opened.name)
+        is_inside = within(places_in(placed, rows.domain), rows.domain)
+        counts = engine.run(placed.agg(n=is_inside.sum()), rows.opened.name)
     return int(_number(counts["n"][0]) or 0)
 
 

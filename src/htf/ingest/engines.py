@@ -10,7 +10,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
@@ -91,14 +91,10 @@ class Engine:
 
         def fetch() -> dict[str, NDArray[Any]]:
             columns = self.fetch(rows)
-            return {name: _to_numpy(columns[name]) for name in columns.column_names}
+            return {name: np.asarray(columns[name].to_numpy()) for name in columns.column_names}
 
-        if progress is None:
+        with nullcontext() if progress is None else self._watched(progress):
             return quietly(fetch, what, self.explain)
-        with self._watched(progress):
-            columns = quietly(fetch, what, self.explain)
-        progress(1.0)
-        return columns
 
     def fetch(self, rows: Table) -> Any:
         """The engine's result as an Arrow table."""
@@ -116,9 +112,7 @@ class Engine:
             while not done.wait(POLL_SECONDS):
                 try:
                     share = self.share_done()
-                except (
-                    Exception
-                ):  # the engine is gone: whoever waits for its result will see an error
+                except Exception:  # it is gone: whoever waits for its result will see an error
                     return
                 if share >= 0:
                     progress(min(share, 1.0))
@@ -130,6 +124,7 @@ class Engine:
         finally:
             done.set()
             watcher.join()
+        progress(1.0)
 
 
 class DuckDB(Engine):
@@ -260,9 +255,7 @@ def _start_spark(memory: int) -> SparkSession:
         "spark.sql.shuffle.partitions": str(SPARK_PARTITIONS),
         "spark.sql.session.timeZone": "UTC",
     }
-    builder = SparkSession.builder.appName("htf")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
+    builder = SparkSession.builder.appName("htf").config(map=settings)
     chosen = os.environ.get(SPARK_PYTHON)
     os.environ[SPARK_PYTHON] = chosen or sys.executable  # this one has our packages
     try:
@@ -322,7 +315,3 @@ def _calls_python(rows: Table) -> bool:
     from ibis.expr.operations.udf import InputType, ScalarUDF
 
     return any(call.__input_type__ is not InputType.BUILTIN for call in rows.op().find(ScalarUDF))
-
-
-def _to_numpy(column: Any) -> NDArray[Any]:
-    return np.asarray(column.to_numpy())

@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -140,9 +141,8 @@ def _read_frame(layer: Any) -> tuple[Any, str]:
     if isinstance(layer, (str, Path)):
         return _read_file(Path(layer), geopandas), Path(layer).name
     if not isinstance(layer, geopandas.GeoDataFrame):
-        expected = (
-            "the name of a file (GeoPackage, GeoJSON, shapefile, GeoParquet) or a GeoDataFrame"
-        )
+        files = "GeoPackage, GeoJSON, shapefile, GeoParquet"
+        expected = f"the name of a file ({files}) or a GeoDataFrame"
         raise arguments.unfit("a layer of zones", expected, layer)
     if layer.active_geometry_name is None:
         raise InputError("the frame of zones has no column of outlines: set its geometry")
@@ -155,10 +155,8 @@ def _read_file(path: Path, geopandas: Any) -> Any:
     try:
         if path.suffix.lower() in PARQUET_FILES:
             return geopandas.read_parquet(path)
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # of corners that are not closed, and the like: we check
+        # Warnings are of corners that are not closed, and the like: we check.
+        with warnings.catch_warnings(action="ignore"):
             return geopandas.read_file(path, layer=_only_layer(path))
     except InputError:
         raise
@@ -220,9 +218,7 @@ def _labels(rows: Rows, level: str, told: str) -> list[str]:
 def _label(value: Any) -> str:
     if value is None:
         return ""
-    if (
-        isinstance(value, float) and value.is_integer()
-    ):  # a code, in a column where some are missing
+    if isinstance(value, float) and value.is_integer():  # a code, where some are missing
         value = int(value)
     return str(value).strip()
 
@@ -238,14 +234,12 @@ def _check_number(number: int, told: str) -> None:
 
 
 def _refuse_twins(labels: Sequence[str], by: str, told: str) -> None:
-    seen: set[str] = set()
-    for label in labels:
-        if label in seen:
-            raise InputError(
-                f"two zones of {told} are named {label!r:.100} in the column {by!r}: take a column in which names "
-                "differ, or join the rows of a zone to one"
-            )
-        seen.add(label)
+    label, number = Counter(labels).most_common(1)[0]
+    if number > 1:
+        raise InputError(
+            f"two zones of {told} are named {label!r:.100} in the column {by!r}: take a column in which names "
+            "differ, or join the rows of a zone to one"
+        )
 
 
 def _outlines(frame: Any, labels: Sequence[str]) -> Shapes:
@@ -271,11 +265,9 @@ def _check_corners(shapes: Shapes, labels: Sequence[str], what: str) -> None:
 def _repaired(shapes: Shapes, labels: Sequence[str]) -> Shapes:
     shapely = need_shapely()
     crossed = np.flatnonzero(~shapely.is_valid(shapes))
-    if len(crossed):
-        shapes = shapes.copy()
-        shapes[crossed] = shapely.make_valid(
-            shapes[crossed], method="structure", keep_collapsed=False
-        )
+    valid = shapely.make_valid(shapes[crossed], method="structure", keep_collapsed=False)
+    shapes = shapes.copy()
+    shapes[crossed] = valid
     for number in crossed:
         if shapely.area(shapes[number]) == 0:
             raise InputError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -81,15 +82,13 @@ def read_offset(text: str) -> int:
 
 def read_moment(text: str) -> int:
     """`2026-03-01` or `2026-03-01T06:00:00` in seconds since 1970, by the clock of the data."""
-    try:
+    with suppress(ValueError):
         moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is not None:
-        raise InputError(
-            f"a time is written like 2026-03-01 or 2026-03-01T06:00:00, without a time zone, got {text!r}"
-        )
-    return int(moment.replace(tzinfo=UTC).timestamp())
+        if moment.tzinfo is None:
+            return int(moment.replace(tzinfo=UTC).timestamp())
+    raise InputError(
+        f"a time is written like 2026-03-01 or 2026-03-01T06:00:00, without a time zone, got {text!r}"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,9 +148,8 @@ class Access(Written):
 class Reading(Access):
     """Options that say how to open the source, and what its columns mean."""
 
-    columns: Sequence[str | None] | None = (
-        None  # one for each axis, two for zones; None: to be guessed
-    )
+    # One for each axis, two for zones; None: to be guessed.
+    columns: Sequence[str | None] | None = None
     crs: str | None = option(
         "Reference system of the points, if it is not the map's.",
         "CRS",
@@ -256,23 +254,19 @@ class Reading(Access):
 
     def _check_people(self) -> None:
         """Refuse options that need a column of people, or of times, which is not named."""
-        once_per, per = f"once per {self.once_per}", f"per {self.per}"
-        of_people = {
-            once_per: self.once_per is not None,
-            per: self.per is not None,
-            "counting split people": self.count == PEOPLE,
-        }
-        of_times = {once_per: self.once_per in ("hour", "day"), per: self.per is not None}
-        for what, is_asked in of_people.items():
-            if is_asked and self.user is None:
-                raise InputError(
-                    f"{what} applies to people: name the column of people with --user (in Python: user)"
-                )
-        for what, is_asked in of_times.items():
-            if is_asked and self.time is None:
-                raise InputError(
-                    f"{what} needs times: name their column with --time (in Python: time)"
-                )
+        once_per, of_hours = self.once_per, self.once_per in ("hour", "day")
+        asked = (
+            (f"once per {once_per}", once_per is not None, of_hours),
+            (f"per {self.per}", self.per is not None, self.per is not None),
+            ("counting split people", self.count == PEOPLE, False),
+        )
+        for what, of_people, of_times in asked:
+            for is_needed, name, meaning in (
+                (of_people, "user", "applies to people: name the column of people"),
+                (of_times, "time", "needs times: name their column"),
+            ):
+                if is_needed and getattr(self, name) is None:
+                    raise InputError(f"{what} {meaning} with --{name} (in Python: {name})")
         if self.count == PEOPLE and self.max_records is not None:
             raise InputError(
                 f"where split people are counted, all of their records count: leave out --max-records {self.max_records}, "
@@ -306,35 +300,29 @@ class Reading(Access):
                     "--max-records limits the records per person: name the column of people with --user "
                     "(in Python: user)"
                 )
-            return self._weighed(Protection())
-        if self.counted == PEOPLE:
-            split = Protection(
-                PERSON,
-                once_per=self.once_per,
-                count=PEOPLE,
-                per=self.per,
-                shares=SHARES_OF_A_PERSON,
+            found = Protection()
+        elif self.counted == PEOPLE:
+            shares = SHARES_OF_A_PERSON
+            found = Protection(
+                PERSON, once_per=self.once_per, count=PEOPLE, per=self.per, shares=shares
             )
-            return self._weighed(split)
-        if self.max_records is None:
+        elif self.max_records is None:
             raise InputError(
                 "to count records and protect people, give the number of records to keep per person: --max-records K "
                 "(in Python: max_records); or count split people, who need none (--count people; in Python: count)"
             )
-        if isinstance(self.max_records, str) and self.max_records == AUTO:
+        elif self.max_records == AUTO:
             raise InputError(
                 "max_records='auto' is for htf release and htf.Recipe: here give the number that "
                 "htf.best_max_records(activity, epsilon) finds"
             )
-        most = arguments.whole(self.max_records, "max_records")
-        return self._weighed(Protection(PERSON, most, self.once_per, per=self.per))
-
-    def _weighed(self, protection: Protection) -> Protection:
-        """The same, where records have weights."""
+        else:
+            most = arguments.whole(self.max_records, "max_records")
+            found = Protection(PERSON, most, self.once_per, per=self.per)
         if self.weight is None:
-            return protection
-        most = arguments.whole(self.max_weight, "max_weight")
-        return replace(protection, weight=self.weight, max_weight=most)
+            return found
+        limit = arguments.whole(self.max_weight, "max_weight")
+        return replace(found, weight=self.weight, max_weight=limit)
 
     @property
     def told_apart(self) -> ToldApart:

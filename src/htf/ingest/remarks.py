@@ -21,6 +21,7 @@ from htf.ingest.time_formats import likely_formats
 from htf.ingest.unread import AS_IN, EYES_ONLY, count_unread, describe
 
 Tell = Callable[[str], None]
+TO_RELEASE = "(This message is for your eyes: it is a fact about the data. To release whatever they hold: --allow-empty)"
 
 
 class NothingInside(UserWarning):
@@ -62,10 +63,9 @@ def check_times(rows: Rows, table: Table, tell: Tell | None) -> None:
         kinds_found = opened.engine.run(table.agg(**kinds), opened.name)
         any_readable = any(kinds_found[kind][0] for kind in ("zoned", "bare", "number"))
         if kinds_found["some"][0] and not any_readable and not reading.allow_empty:
+            as_in, other = reading.time_format or AS_IN, _other_form(opened, table, name)
             raise InputError(
-                f"column {name!r} must hold times, as in {reading.time_format or AS_IN}, but it holds other text"
-                f"{_other_form(opened, table, name)}. (This message "
-                "is for your eyes: it is a fact about the data. To release whatever they hold: --allow-empty)"
+                f"column {name!r} must hold times, as in {as_in}, but it holds other text{other}. {TO_RELEASE}"
             )
         if kinds_found["zoned"][0] and kinds_found["bare"][0] and tell is not None:
             tell(
@@ -91,10 +91,7 @@ def remark_unread(rows: Rows, tell: Tell) -> None:
     unread = count_unread(rows)
     for reason in unread.of_most:
         if reason.remedy is not None and not rows.reading.allow_empty:
-            raise InputError(
-                f"most rows cannot be read: {reason.told}. (This message is for your eyes: it is a fact about the "
-                "data. To release whatever they hold: --allow-empty)"
-            )
+            raise InputError(f"most rows cannot be read: {reason.told}. {TO_RELEASE}")
     lines = []
     for one in describe(rows, unread):
         number, where = one["rows"], one["where"] and f"; see {one['where']}"

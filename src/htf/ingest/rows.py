@@ -12,7 +12,7 @@ from typing import Any
 
 import ibis
 import numpy as np
-from ibis.expr.types import FloatingValue, IntegerValue, Table, Value
+from ibis.expr.types import IntegerValue, Table, Value
 
 from htf.errors import InputError
 from htf.frame.crs import same_crs
@@ -196,22 +196,22 @@ class Rows:
 
 
 def within(places: Sequence[Any], domain: Domain) -> Any:
-    """Whether places are inside the map. A missing one is not."""
-    inside = None
-    for place, axis in zip(places, domain.axes, strict=False):
-        along = (place >= ex.constant(axis.low)) & (place < ex.constant(axis.high))
-        inside = along if inside is None else inside & along
-    assert inside is not None
-    return inside.fill_null(False)
+    """Whether places are inside the map; false or missing for a missing one. Engines sort NaN above every number, so
+    `< high` is false for it, as for infinity. If an engine skips a filter by this, NaN still has no cell."""
+    along = zip(places, domain.axes, strict=True)
+    return ibis.and_(
+        *((at >= ex.constant(axis.low)) & (at < ex.constant(axis.high)) for at, axis in along)
+    )
 
 
 def inside_of(rows: Table, domain: Domain) -> Table:
-    """The rows inside the bounds. Engines sort NaN above every number, so `< high` drops it along with
-    infinity. If an engine skips the filter, NaN still has no cell."""
-    for number, axis in enumerate(domain.axes):
-        place = rows[f"p{number}"]
-        rows = rows.filter((place >= ex.constant(axis.low)) & (place < ex.constant(axis.high)))
-    return rows
+    """The rows inside the bounds."""
+    return rows.filter(within(places_in(rows, domain), domain))
+
+
+def places_in(rows: Table, domain: Domain) -> list[Any]:
+    """The place along each axis."""
+    return [rows[f"p{number}"] for number in range(domain.dimensions)]
 
 
 def in_span(rows: Table, reading: Reading) -> Table:
@@ -249,13 +249,6 @@ def box_of(rows: Table, domain: Domain, engine: Engine, division: Division) -> I
 
 
 def _cell_on_axis(rows: Table, number: int, axis: Axis, engine: Engine) -> IntegerValue:
-    place = rows[f"p{number}"]
-    if not engine.floors_anything:
-        place = ex.within(place, axis.low, axis.high)
-    return _cell_along(axis, place)
-
-
-def _cell_along(axis: Axis, place: FloatingValue) -> IntegerValue:
     """The cell along one axis, as by Axis.to_cells. A place just below the upper edge must not be
     rounded across it.
 
@@ -263,8 +256,10 @@ def _cell_along(axis: Axis, place: FloatingValue) -> IntegerValue:
     and rows need no check. A missing cell stays missing: engines ignore it in a `least`, which would
     put it into the last cell.
     """
-    cell: Any = (place - ex.constant(axis.low)) * ex.constant(axis.cells_per_unit)
-    whole = ex.floor(cell)
+    place: Any = rows[f"p{number}"]
+    if not engine.floors_anything:
+        place = ex.within(place, axis.low, axis.high)
+    whole = ex.floor((place - ex.constant(axis.low)) * ex.constant(axis.cells_per_unit))
     if axis.to_cells(np.nextafter(axis.high, axis.low)) < axis.cells:
         return whole
     kept: IntegerValue = (whole >= axis.cells).ifelse(axis.cells - 1, whole)

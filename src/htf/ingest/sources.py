@@ -48,7 +48,7 @@ from htf.ingest.geometry import read_geo_metadata
 from htf.ingest.listing import NO_FILES, Listing, Piece, list_database, list_files, list_layer
 from htf.ingest.parquet import Columns, read_columns
 from htf.ingest.reading import DUCKDB, POINT, SPARK, Access, Written
-from htf.ingest.sqlite import ROWS_AT_ONCE
+from htf.ingest.sqlite import ROWS_AT_ONCE, quoted
 from htf.ingest.text import (
     LONGEST_RECORD,
     Layout,
@@ -331,7 +331,7 @@ def _geo_metadata(listing: Listing) -> tuple[str | None, str | None]:
 
 
 def _csv_reader(paths: str, layout: Layout) -> str:
-    columns = ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in layout.header)
+    columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in layout.header)
     options = (
         "auto_detect=false, header=true, quote='\"', escape='\"', strict_mode=true, "
         # A parallel scan may refuse a quoted line break near one of its boundaries, by chance.
@@ -352,7 +352,7 @@ def _view(
     """A view of just the columns we need, so that the type of another column cannot cause an error."""
 
     def column(name: str) -> str:
-        plain = _quoted(name)
+        plain = quoted(name)
         if types[name].startswith("GEOMETRY"):
             return f"CAST({plain} AS BLOB) AS {plain}"
         if types[name] in IN_NANOSECONDS:
@@ -535,7 +535,7 @@ def _sqlite_source(
     query = sql.strip().rstrip(";")
 
     def select(names: Sequence[str]) -> Table:
-        chosen = ", ".join(map(_quoted, names))
+        chosen = ", ".join(map(quoted, names))
         rows = f"SELECT {chosen} FROM (\n{query}\n)"  # the query's last line may be a comment
         reader = quietly(lambda: sqlite.read_as_text(connection, rows, names), listing.name)
         return _copy(engine, reader, names, listing.name)
@@ -826,10 +826,6 @@ def _to_micros(nanos: str, divided_by: str) -> str:
 
 def _new_name() -> str:
     return f"points_{uuid.uuid4().hex}"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _text(value: str) -> str:

@@ -38,7 +38,7 @@ def _read_text(data: bytes) -> str | None:
 def query_of_table(connection: sqlite3.Connection, table: str, name: str) -> str:
     if _kind(connection, table) is None:
         raise InputError(f"there is no table {table!r} in {name}")
-    return f"SELECT * FROM {_quoted(table)}"
+    return f"SELECT * FROM {quoted(table)}"
 
 
 def is_view(connection: sqlite3.Connection, table: str) -> bool:
@@ -84,5 +84,5 @@ def _kind(connection: sqlite3.Connection, table: str) -> str | None:
     return None if found is None else str(found[0])
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

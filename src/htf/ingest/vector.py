@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ BLANK = " \t\r\n"
 ENVELOPES = {0: 0, 1: 32, 2: 48, 3: 48, 4: 64}  # bytes, by the number in the header of a geometry
 HEADER = 8
 GEOMETRY = "geometry"
+POINT = pa.struct([("x", pa.float64()), ("y", pa.float64())])
 OTHER_KINDS = (
     "MultiPoint", "LineString", "MultiLineString", "Polygon", "MultiPolygon", "GeometryCollection",
 )  # fmt: skip
@@ -62,9 +64,8 @@ class LayerFile:
 
 def layer_paths(path: Path) -> tuple[Path, ...]:
     """The files that hold the records of a layer."""
-    beside = (
-        [path.with_suffix(suffix) for suffix in SIDECARS] if path.suffix.lower() == ".shp" else []
-    )
+    of_shape = SIDECARS if path.suffix.lower() == ".shp" else ()
+    beside = map(path.with_suffix, of_shape)
     return (path, *(one for one in beside if one.exists()))
 
 
@@ -94,29 +95,28 @@ def _choose(layers: Sequence[str], wanted: str | None, name: str) -> str:
 
 
 def _open_geojson(path: Path, name: str) -> LayerFile:
-
-    point = pa.struct([("x", pa.float64()), ("y", pa.float64())])
     said: dict[str, Any] = {}
     batches: list[dict[str, pa.Array]] = []
     kinds: set[str] = set()
-    for features in _in_batches(_features(path, name, said)):
-        kinds |= {_kind(one) for one in features}
-        found = dict.fromkeys(key for one in features for key in _properties(one))
-        batch = {
-            key: pa.array([_as_text(_properties(one).get(key)) for one in features], pa.string())
-            for key in found
+    features = _features(path, name, said)
+    while batch := list(islice(features, ROWS_AT_ONCE)):
+        kinds |= {str(_part(one, "geometry").get("type")) for one in batch}
+        rows = [_part(one, "properties") for one in batch]
+        found = {
+            key: pa.array([_as_text(row.get(key)) for row in rows], pa.string())
+            for key in dict.fromkeys(key for row in rows for key in row)
         }
         # A property of this name is never read: else a record with one would move everybody's points.
-        batch[GEOMETRY] = pa.array([_point(one.get("geometry")) for one in features], point)
-        batches.append(batch)
+        found[GEOMETRY] = pa.array([_point(one.get("geometry")) for one in batch], POINT)
+        batches.append(found)
 
     def read(names: Sequence[str]) -> pa.Table:
-        schema = pa.schema([(key, point if key == GEOMETRY else pa.string()) for key in names])
-        tables = [
-            pa.table([_column(batch, field) for field in schema], schema=schema)
-            for batch in batches
-        ]
-        return pa.concat_tables(tables) if tables else schema.empty_table()
+        schema = _schema(names, GEOMETRY)
+        tables = [schema.empty_table()]
+        for batch in batches:
+            empty = pa.nulls(len(batch[GEOMETRY]), pa.string())
+            tables.append(pa.table([batch.get(key, empty) for key in names], schema=schema))
+        return pa.concat_tables(tables)
 
     there = dict.fromkeys(key for batch in batches for key in batch if key != GEOMETRY)
     others = sorted(kinds.intersection(OTHER_KINDS)) if "Point" not in kinds else []
@@ -131,20 +131,13 @@ def _open_geojson(path: Path, name: str) -> LayerFile:
     )
 
 
-def _column(batch: dict[str, pa.Array], field: pa.Field) -> pa.Array:
-
-    found = batch.get(field.name)
-    return pa.nulls(len(batch[GEOMETRY]), field.type) if found is None else found
+def _schema(names: Sequence[str], geometry: str) -> pa.Schema:
+    return pa.schema([(name, POINT if name == geometry else pa.string()) for name in names])
 
 
-def _properties(feature: dict[str, Any]) -> dict[str, Any]:
-    found = feature.get("properties")
+def _part(feature: dict[str, Any], name: str) -> dict[str, Any]:
+    found = feature.get(name)
     return found if isinstance(found, dict) else {}
-
-
-def _kind(feature: dict[str, Any]) -> str:
-    geometry = feature.get("geometry")
-    return str(geometry.get("type")) if isinstance(geometry, dict) else ""
 
 
 def _point(geometry: Any) -> dict[str, float] | None:
@@ -175,17 +168,6 @@ def _geojson_crs(said: Any) -> str:
         return name_of_crs(said["properties"]["name"])
     except (KeyError, TypeError):
         return CRS84
-
-
-def _in_batches(features: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    batch: list[dict[str, Any]] = []
-    for one in features:
-        batch.append(one)
-        if len(batch) == ROWS_AT_ONCE:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 class _Digits(str):
@@ -301,13 +283,12 @@ def _geopackage_crs(connection: sqlite3.Connection, number: int) -> str | None:
 
 def _read_geopackage(path: Path, layer: str, geometry: str, names: Sequence[str]) -> Any:
 
-    point = pa.struct([("x", pa.float64()), ("y", pa.float64())])
-    schema = pa.schema([(name, point if name == geometry else pa.string()) for name in names])
-    chosen = ", ".join(map(_quoted, names))
+    schema = _schema(names, geometry)
+    chosen = ", ".join(map(sqlite.quoted, names))
 
     def batches() -> Iterator[pa.RecordBatch]:
         with closing(sqlite.connect(str(path))) as connection:
-            cursor = connection.execute(f"SELECT {chosen} FROM {_quoted(layer)}")
+            cursor = connection.execute(f"SELECT {chosen} FROM {sqlite.quoted(layer)}")
             while rows := cursor.fetchmany(ROWS_AT_ONCE):
                 arrays = [
                     _points(column) if name == geometry else sqlite.texts(column)
@@ -333,10 +314,6 @@ def _well_known(blob: Any) -> bytes | None:
         return None
     size = ENVELOPES.get((blob[3] >> 1) & 7)
     return None if size is None else blob[HEADER + size :]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 # By pyogrio --------------------------------------------------------------------------------------
