@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -24,7 +23,6 @@ from numpy.typing import NDArray
 
 from htf.base import arguments
 from htf.errors import InputError, MissingExtraError
-from htf.files import is_file
 from htf.frame.crs import (
     CRS84,
     is_in_degrees,
@@ -36,7 +34,7 @@ from htf.frame.crs import (
 )
 from htf.frame.domain import Axis, FloatArray
 from htf.frame.names import MOST_NAMES, Names, Outlines
-from htf.ingest.listing import PARQUET_FILES
+from htf.query.polygon_files import ZONES, read_layer
 from htf.query.shapes import HALF_TURN, MULTIPOLYGON, POLYGON, Shapes, need_shapely
 
 ZONE, DEST_ZONE = "zone", "dest_zone"
@@ -139,7 +137,7 @@ def _read_frame(layer: Any) -> tuple[Any, str]:
     except ImportError:
         raise MissingExtraError("geopandas", "geo", "Reading a layer of zones") from None
     if isinstance(layer, (str, Path)):
-        return _read_file(Path(layer), geopandas), Path(layer).name
+        return read_layer(Path(layer), ZONES), Path(layer).name
     if not isinstance(layer, geopandas.GeoDataFrame):
         files = "GeoPackage, GeoJSON, shapefile, GeoParquet"
         expected = f"the name of a file ({files}) or a GeoDataFrame"
@@ -147,39 +145,6 @@ def _read_frame(layer: Any) -> tuple[Any, str]:
     if layer.active_geometry_name is None:
         raise InputError("the frame of zones has no column of outlines: set its geometry")
     return layer, "the frame"
-
-
-def _read_file(path: Path, geopandas: Any) -> Any:
-    if not is_file(path):
-        raise InputError(f"there is no file {path}")
-    try:
-        if path.suffix.lower() in PARQUET_FILES:
-            return geopandas.read_parquet(path)
-        # Warnings are of corners that are not closed, and the like: we check.
-        with warnings.catch_warnings(action="ignore"):
-            return geopandas.read_file(path, layer=_only_layer(path))
-    except InputError:
-        raise
-    except Exception as error:  # whatever the reader makes of a file from outside
-        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
-        raise InputError(
-            f"cannot read zones from {path}: {reason:.300}. A layer is a GeoPackage, GeoJSON file, shapefile or GeoParquet file"
-        ) from None
-
-
-def _only_layer(path: Path) -> str:
-    """The one layer of polygons in a file."""
-    import pyogrio
-
-    layers = [(str(one), str(kind)) for one, kind in pyogrio.list_layers(path)]
-    with_areas = [one for one, kind in layers if "Polygon" in kind or kind == "Unknown"]
-    if len(with_areas) == 1:
-        return with_areas[0]
-    if not with_areas:
-        raise InputError(f"{path.name} has no polygons: zones are areas")
-    raise InputError(
-        f"{path.name} has several layers of polygons ({', '.join(with_areas)}): save one in a file of its own"
-    )
 
 
 def _attributes(frame: Any) -> Rows:

@@ -57,17 +57,15 @@ def list_files(name: str | Path) -> Listing:
     """All files of one kind, sorted by name. Hidden files, and Spark's _SUCCESS, are left out."""
     path = Path(name)
     if is_folder(path):
-        files = [
-            file for file in sorted(path.rglob("*")) if file.is_file() and _is_shown(file, path)
-        ]
-        files = [file for file in files if _is_known(file)]
+        there = [file for file in sorted(path.rglob("*")) if file.is_file()]
+        files = [file for file in there if _is_shown(file, path) and _is_known(file)]
         if not files:
             raise InputError(f"the folder {path} has no files that end in one of {_known()}")
     elif is_file(path):
         files = [path]
     elif set(str(path)) & PATTERN:
-        files = sorted(map(Path, glob.glob(str(path), recursive=True)))
-        files = [file for file in files if file.is_file()]
+        found = sorted(map(Path, glob.glob(str(path), recursive=True)))
+        files = [file for file in found if file.is_file()]
         if not files:
             raise InputError(f"there is no file like {path}")
     else:
@@ -75,14 +73,10 @@ def list_files(name: str | Path) -> Listing:
     return _listing(str(name), files)
 
 
-def list_database(name: str) -> Listing:
-    """A single file that holds a database."""
-    return Listing(Path(name).name, (Path(name),), _stamps([Path(name)]))
-
-
-def list_layer(name: str, paths: Sequence[Path]) -> Listing:
-    """The files of one layer, such as a shapefile."""
-    return Listing(Path(name).name, tuple(paths), _stamps(paths))
+def list_alone(name: str, paths: Sequence[Path] = ()) -> Listing:
+    """A single file that holds a database or an archive; or the files of one layer, such as a shapefile."""
+    paths = tuple(paths) or (Path(name),)
+    return Listing(Path(name).name, paths, _stamps(paths))
 
 
 def _listing(name: str, paths: Sequence[Path]) -> Listing:

@@ -45,7 +45,7 @@ from htf.ingest.engines import (
 )
 from htf.ingest.expressions import FIRST_SECOND, LAST_SECOND, as_number
 from htf.ingest.geometry import read_geo_metadata
-from htf.ingest.listing import NO_FILES, Listing, Piece, list_database, list_files, list_layer
+from htf.ingest.listing import NO_FILES, Listing, Piece, list_alone, list_files
 from htf.ingest.parquet import Columns, read_columns
 from htf.ingest.reading import DUCKDB, POINT, SPARK, Access, Written
 from htf.ingest.sqlite import ROWS_AT_ONCE, quoted
@@ -61,7 +61,7 @@ from htf.ingest.vector import LAYER_FILES, layer_paths, open_layer
 from htf.privacy.origins import ARCHIVES
 
 DUCKDB_FILES = (".duckdb", ".ddb")
-SQLITE_FILES = (".sqlite", ".sqlite3", ".db")
+DATABASES = (*DUCKDB_FILES, ".sqlite", ".sqlite3", ".db")
 WITH_CATALOGUE = ("duckdb", "postgres")  # these tell tables from views
 SERVERS = ("postgresql://", "postgres://")
 ROW = "htf_number_of_row"
@@ -151,14 +151,15 @@ def _refuse_text_options(access: Access, text: bool) -> None:
 
 def files_behind(name: str) -> tuple[Path, ...]:
     """The files that a name stands for; none if it is a server."""
-    if "://" in name:
-        return ()
-    suffix = Path(name).suffix.lower()
+    return () if "://" in name else _listing_of(name).paths
+
+
+def _listing_of(name: str) -> Listing:
+    path = Path(name)
+    suffix = path.suffix.lower()
     if suffix in LAYER_FILES:
-        return layer_paths(Path(name))
-    if suffix in (*DUCKDB_FILES, *SQLITE_FILES, *ARCHIVES):
-        return (Path(name),)
-    return list_files(name).paths
+        return list_alone(name, layer_paths(path))
+    return list_alone(name) if suffix in (*DATABASES, *ARCHIVES) else list_files(name)
 
 
 @contextmanager
@@ -166,7 +167,7 @@ def listed(source: Any, table: str | None) -> Iterator[Listing | None]:
     """The text or Parquet files that a source stands for, also those in an archive; None if it is something else."""
     is_name = isinstance(source, (str, Path)) and "://" not in str(source)
     suffix = Path(source).suffix.lower() if is_name else ""
-    if not is_name or suffix in (*DUCKDB_FILES, *SQLITE_FILES, *LAYER_FILES):
+    if not is_name or suffix in (*DATABASES, *LAYER_FILES):
         yield None
     elif suffix in ARCHIVES and is_file(source):
         with unpacked(str(source), table) as listing:
@@ -181,7 +182,7 @@ def _holds_layer(listing: Listing) -> bool:
 
 def _open_name(name: str, access: Access, needed: Needed) -> Any:
     suffix = Path(name).suffix.lower()
-    if name.startswith(SERVERS) or suffix in (*DUCKDB_FILES, *SQLITE_FILES):
+    if name.startswith(SERVERS) or suffix in DATABASES:
         if access.engine != DUCKDB:
             raise InputError("a database counts in its own engine: leave --read engine out")
         if (access.table is None) == (access.sql is None):
@@ -197,9 +198,12 @@ def _open_name(name: str, access: Access, needed: Needed) -> Any:
         if access.engine != DUCKDB or access.sql is not None:
             unfit = "--read sql" if access.sql is not None else "--read engine"
             raise InputError(f"{unfit} is not for {suffix} files: leave it out")
-        return _open_archive(name, access, needed) if suffix in ARCHIVES else _layer(name, access)
+        if suffix in ARCHIVES:
+            return _open_archive(name, access, needed)
+        listing = _listing_of(name)
+        return _open_layer(listing, Path(name), listing.name, access)
     if access.table is not None or access.sql is not None:
-        databases = ", ".join((*DUCKDB_FILES, *SQLITE_FILES, *SERVERS))
+        databases = ", ".join((*DATABASES, *SERVERS))
         raise InputError(f"a table or a query is for a database: {databases}")
     return _open_files(list_files(name), access, needed)
 
@@ -444,14 +448,7 @@ def _spark_view(
 
 
 @contextmanager
-def _layer(name: str, access: Access) -> Iterator[Source]:
-    listing = list_layer(name, layer_paths(Path(name)))
-    with _layer_in(listing, Path(name), listing.name, access) as source:
-        yield source
-
-
-@contextmanager
-def _layer_in(listing: Listing, path: Path, name: str, access: Access) -> Iterator[Source]:
+def _open_layer(listing: Listing, path: Path, name: str, access: Access) -> Iterator[Source]:
     """A source in a layer, whose columns are copied once for each choice of them."""
     layer = open_layer(path, name, access.table)
     with open_duckdb(access.memory) as engine:
@@ -491,7 +488,7 @@ def _open_archive(name: str, access: Access, needed: Needed) -> Iterator[Source]
                 Path(piece.name).name,
             )
             inner = replace(access, table=None) if of_file else access
-            opened = _layer_in(listing, piece.path, piece.name, inner)
+            opened = _open_layer(listing, piece.path, piece.name, inner)
         else:
             opened = _open_files(listing, access, needed)
         with opened as source:
@@ -514,7 +511,7 @@ def _open_database(name: str, suffix: str, access: Access) -> Iterator[Source]:
     _check_query(access.sql, "duckdb" if suffix in DUCKDB_FILES else "sqlite")
     if not is_file(name):
         raise InputError(f"there is no file {name}")
-    listing = list_database(name)
+    listing = list_alone(name)
     if suffix in DUCKDB_FILES:
         with open_duckdb(access.memory, name) as engine:
             yield replace(_database_source(engine, access, listing.name), listing=listing)

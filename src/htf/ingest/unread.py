@@ -112,12 +112,7 @@ def _first_places(rows: Rows, reason: int, number: int) -> str:
 
 def reasons_of(rows: Rows, table: Table) -> list[Reason]:
     """All reasons why a row of the table may not be read."""
-    return [
-        *_places(rows, table),
-        *_times(rows, table),
-        *_people(rows, table),
-        *_weights(rows, table),
-    ]
+    return [one for of in (_places, _times, _people, _weights) for one in of(rows, table)]
 
 
 def _places(rows: Rows, table: Table) -> Iterator[Reason]:
@@ -134,10 +129,8 @@ def _places(rows: Rows, table: Table) -> Iterator[Reason]:
             unread = ~empty & ~ex.is_finite(opened.number(table, name))
             if opened.text and opened.decimal == POINT:
                 has_comma = ex.is_number(column, COMMA)
-                words = f"the column {name!r} holds a number with a decimal comma there"
-                yield Reason(
-                    f"{words} (to read it: {WITH_COMMA})", unread & has_comma, remedy=WITH_COMMA
-                )
+                words = f"the column {name!r} holds a number with a decimal comma there (to read it: {WITH_COMMA})"
+                yield Reason(words, unread & has_comma, remedy=WITH_COMMA)
                 unread = unread & ~has_comma
             yield Reason(f"the column {name!r} holds no number there", unread)
 
@@ -162,11 +155,8 @@ def _times(rows: Rows, table: Table) -> Iterator[Reason]:
             fate,
         )
         if text:
-            as_in = (
-                f"{AS_IN} (--read time-format names another form)"
-                if form is None
-                else repr(form.text)
-            )
+            usual = f"{AS_IN} (--read time-format names another form)"
+            as_in = usual if form is None else repr(form.text)
             words = f"the column {name!r} holds no time there that is written as in {as_in}"
             yield Reason(words, unread & ~number, fate)
 
@@ -191,9 +181,8 @@ def _weights(rows: Rows, table: Table) -> Iterator[Reason]:
         finite = ex.is_finite(number)
         yield Reason(f"the column {weight!r} is empty there", empty)
         yield Reason(f"the column {weight!r} holds no number there", ~empty & ~finite)
-        yield Reason(
-            f"the column {weight!r} is negative there", finite & (number < ex.constant(0.0))
-        )
+        is_negative = finite & (number < ex.constant(0.0))
+        yield Reason(f"the column {weight!r} is negative there", is_negative)
 
 
 def _is_empty(column: Value, text: bool) -> BooleanValue:
