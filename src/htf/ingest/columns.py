@@ -77,10 +77,7 @@ def default_columns(domain: Domain) -> list[str | None]:
 
 
 def find_fields(
-    there: Sequence[str],
-    domain: Domain,
-    wanted: Sequence[str | None],
-    geometry: str | None,
+    there: Sequence[str], domain: Domain, wanted: Sequence[str | None], geometry: str | None
 ) -> list[Field]:
     """One field for each column that is needed. The first two are guessed if they are not named and the guess is
     clear."""

@@ -209,8 +209,7 @@ def open_duckdb(memory: str | None, database: str | None = None) -> Iterator[Duc
             settings["memory_limit"] = f"{read_memory(memory)}B"
         where = ":memory:" if database is None else database
         connection = quietly(
-            lambda: duckdb.connect(where, read_only=database is not None, config=settings),
-            where,
+            lambda: duckdb.connect(where, read_only=database is not None, config=settings), where
         )
         with connection:
             connection.execute(f"{OWN_BAR_ONLY}; {BY_ROWS_ONLY}")

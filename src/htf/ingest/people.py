@@ -74,11 +74,7 @@ def count_shared(
 
 
 def count_kept(
-    located: Table,
-    most: int,
-    *,
-    of_query: bool,
-    count: Callable[[Table], Table] = count_records,
+    located: Table, most: int, *, of_query: bool, count: Callable[[Table], Table] = count_records
 ) -> Table:
     """The number of records in each cell, or what else `count` finds there, with at most `most` of each person.
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as fields_of
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,28 +35,14 @@ from htf.ingest import sqlite
 from htf.ingest.archives import unpacked
 from htf.ingest.columns import like
 from htf.ingest.copies import plain
-from htf.ingest.engines import (
-    DuckDB,
-    Engine,
-    Spark,
-    open_duckdb,
-    open_spark,
-    quietly,
-)
+from htf.ingest.engines import DuckDB, Engine, Spark, open_duckdb, open_spark, quietly
 from htf.ingest.expressions import FIRST_SECOND, LAST_SECOND, as_number
 from htf.ingest.geometry import read_geo_metadata
 from htf.ingest.listing import NO_FILES, Listing, Piece, list_alone, list_files
 from htf.ingest.parquet import Columns, read_columns
 from htf.ingest.reading import DUCKDB, POINT, SPARK, Access, Written
 from htf.ingest.sqlite import ROWS_AT_ONCE, quoted
-from htf.ingest.text import (
-    LONGEST_RECORD,
-    Layout,
-    Needed,
-    check_text,
-    explain_lines,
-    read_layout,
-)
+from htf.ingest.text import LONGEST_RECORD, Layout, Needed, check_text, explain_lines, read_layout
 from htf.ingest.vector import LAYER_FILES, layer_paths, open_layer
 from htf.privacy.origins import ARCHIVES
 
@@ -248,47 +234,34 @@ def _open_object(source: Any, access: Access) -> Any:
 def _files_in_duckdb(listing: Listing, form: Layout | Columns, access: Access) -> Iterator[Source]:
     with open_duckdb(access.memory) as engine:
         engine.read_again = not isinstance(form, Layout)
-        paths = ", ".join(_text(str(piece.path)) for piece in listing.pieces)
-        if isinstance(form, Layout):
-            rows = _csv_reader(paths, form)
-        else:
-            rows = f"read_parquet([{paths}], hive_partitioning=false)"
-        kinds = _describe(engine, rows, listing.name)
+        rows = _reader(listing.pieces, form)
+
+        def is_by_arrow(names: Sequence[str]) -> bool:
+            return isinstance(form, Columns) and any(map(form.in_milliseconds, names))
 
         def view(names: Sequence[str]) -> Table:
-            if isinstance(form, Columns) and any(map(form.in_milliseconds, names)):
-                read_by_arrow = _register_dataset(engine, listing)
-                told = _describe(engine, read_by_arrow, listing.name)
-                return _view(engine, read_by_arrow, told, names, listing.name)
-            return _view(engine, rows, kinds, names, listing.name)
+            found = _register_dataset(engine, listing) if is_by_arrow(names) else rows
+            return _view(engine, found, names, listing.name)
 
         def numbered(piece: Piece, names: Sequence[str]) -> Table | None:
-            if isinstance(form, Columns) and any(map(form.in_milliseconds, names)):
-                return None  # Arrow reads them, and does not number rows
-            path = _text(str(piece.path))
-            reader = (
-                f"(SELECT *, row_number() OVER () AS {ROW} FROM {_csv_reader(path, replace(form, parallel=False))})"
-                if isinstance(form, Layout)
-                else f"(SELECT *, file_row_number + 1 AS {ROW} FROM read_parquet([{path}], "
-                "hive_partitioning=false, file_row_number=true))"
-            )
-            return _view(engine, reader, {**kinds, ROW: "BIGINT"}, [*names, ROW], listing.name)
+            if is_by_arrow(names):
+                return None  # it does not number rows
+            return _view(engine, _numbered(piece, form), [*names, ROW], listing.name)
 
-        source = _files_source(engine, listing, form, kinds, view)
+        columns = _describe(engine, rows, listing.name)
+        source = _files_source(engine, listing, form, columns, view)
         yield replace(source, read_numbered=numbered)
 
 
 def _register_dataset(engine: DuckDB, listing: Listing) -> str:
     """Register Parquet files to be read by Arrow, which changes no value. DuckDB turns times in
     milliseconds into microseconds as it reads, and fails if one is too far away for that."""
+    name, paths = _new_name(), [str(one.path) for one in listing.pieces]
 
-    name = _new_name()
-    quietly(
-        lambda: engine.connection.register(
-            name, dataset.dataset([str(one.path) for one in listing.pieces], format="parquet")
-        ),
-        listing.name,
-    )
+    def register() -> None:
+        engine.connection.register(name, dataset.dataset(paths, format="parquet"))
+
+    quietly(register, listing.name)
     return name
 
 
@@ -323,8 +296,7 @@ def _files_source(
 def _geo_metadata(listing: Listing) -> tuple[str | None, str | None]:
     """The column of points and its reference system, which must be the same in all files."""
     geometries = {
-        quietly(lambda path=piece.path: read_geo_metadata(path), listing.name)  # type: ignore[misc]
-        for piece in listing.pieces
+        quietly(partial(read_geo_metadata, piece.path), listing.name) for piece in listing.pieces
     }
     if len(geometries) > 1:
         raise InputError(
@@ -334,14 +306,27 @@ def _geo_metadata(listing: Listing) -> tuple[str | None, str | None]:
     return geometries.pop()
 
 
-def _csv_reader(paths: str, layout: Layout) -> str:
-    columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in layout.header)
+def _reader(pieces: Sequence[Piece], form: Layout | Columns, more: str = "") -> str:
+    """SQL that reads some files."""
+    paths = ", ".join(_text(str(piece.path)) for piece in pieces)
+    if isinstance(form, Columns):
+        return f"read_parquet([{paths}], hive_partitioning=false{more})"
+    columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in form.header)
     options = (
         "auto_detect=false, header=true, quote='\"', escape='\"', strict_mode=true, "
         # A parallel scan may refuse a quoted line break near one of its boundaries, by chance.
-        f"parallel={str(layout.parallel).lower()}, hive_partitioning=false, max_line_size={LONGEST_RECORD}"
+        f"parallel={str(form.parallel).lower()}, hive_partitioning=false, max_line_size={LONGEST_RECORD}"
     )
-    return f"read_csv([{paths}], delim='{layout.separator}', columns={{{columns}}}, {options})"
+    return f"read_csv([{paths}], delim='{form.separator}', columns={{{columns}}}, {options})"
+
+
+def _numbered(piece: Piece, form: Layout | Columns) -> str:
+    """SQL that reads one file, with the number of each row."""
+    if isinstance(form, Columns):
+        rows, number = _reader([piece], form, ", file_row_number=true"), "file_row_number + 1"
+    else:
+        rows, number = _reader([piece], replace(form, parallel=False)), "row_number() OVER ()"
+    return f"(SELECT *, {number} AS {ROW} FROM {rows})"
 
 
 def _describe(engine: DuckDB, rows: str, name: str) -> dict[str, str]:
@@ -350,10 +335,9 @@ def _describe(engine: DuckDB, rows: str, name: str) -> dict[str, str]:
     return {row[0]: str(row[1]) for row in columns}
 
 
-def _view(
-    engine: DuckDB, rows: str, types: Mapping[str, str], names: Sequence[str], what: str
-) -> Table:
+def _view(engine: DuckDB, rows: str, names: Sequence[str], what: str) -> Table:
     """A view of just the columns we need, so that the type of another column cannot cause an error."""
+    types = _describe(engine, rows, what)
 
     def column(name: str) -> str:
         plain = quoted(name)
@@ -364,13 +348,8 @@ def _view(
         return plain
 
     view = _new_name()
-    chosen = ", ".join(map(column, names))
-    quietly(
-        lambda: engine.connection.execute(
-            f"CREATE TEMP VIEW {view} AS SELECT {chosen} FROM {rows}"
-        ),
-        what,
-    )
+    made = f"CREATE TEMP VIEW {view} AS SELECT {', '.join(map(column, names))} FROM {rows}"
+    quietly(lambda: engine.connection.execute(made), what)
     return quietly(lambda: engine.backend.table(view), what)
 
 
@@ -379,16 +358,15 @@ def _files_in_spark(listing: Listing, form: Layout | Columns, access: Access) ->
     if any(path.suffix.lower() == ".zst" for path in listing.paths):
         raise InputError("Spark does not read .zst files: unpack them, or leave the engine out")
     with open_spark(access.memory) as engine:
-        paths = [
-            f"file://{piece.path.absolute()}" for piece in listing.pieces
-        ]  # Spark wants no escapes
+        # Spark wants no escapes in them.
+        paths = [f"file://{piece.path.absolute()}" for piece in listing.pieces]
         if isinstance(form, Layout):
-            frame = quietly(lambda: _csv_in_spark(engine, paths, form), listing.name)
+            numbers, make = None, partial(_csv_in_spark, engine, paths, form)
         else:
-            frame = quietly(lambda: _parquet_in_spark(engine, paths, form), listing.name)
+            numbers, make = form, partial(_parquet_in_spark, engine, paths, form)
+        frame = quietly(make, listing.name)
 
         def view(names: Sequence[str]) -> Table:
-            numbers = form if isinstance(form, Columns) else None
             return _spark_view(engine, frame, names, listing.name, numbers)
 
         yield _files_source(engine, listing, form, frame.columns, view)
@@ -431,9 +409,8 @@ def _spark_view(
             return functions.expr(f"timestamp_micros({micros})").alias(name)
         if form is not None and form.in_milliseconds(name):
             near = f"{plain} BETWEEN {FIRST_SECOND * 1000} AND {LAST_SECOND * 1000 + 999}"
-            return functions.expr(f"CASE WHEN {near} THEN timestamp_millis({plain}) END").alias(
-                name
-            )
+            moment = f"CASE WHEN {near} THEN timestamp_millis({plain}) END"
+            return functions.expr(moment).alias(name)
         return frame[plain]
 
     def make() -> Any:
@@ -569,19 +546,19 @@ def _connect_postgres(name: str) -> Any:
 
 
 def _database_source(engine: Engine, access: Access, what: str) -> Source:
+    schema, _, name = str(access.table).rpartition(".")
     if access.sql is not None:
-        sql = access.sql.strip().rstrip(";")
-        table = quietly(lambda: _query_view(engine, sql), f"the result of the query, from {what}")
+        sql, told = access.sql.strip().rstrip(";"), f"the result of the query, from {what}"
+        table = quietly(lambda: _query_view(engine, sql), told)
     else:
-        table = quietly(
-            lambda: _find_table(engine, str(access.table)), f"the table {access.table} of {what}"
-        )
+        told = f"the table {access.table} of {what}"
+        table = quietly(lambda: engine.backend.table(name, database=schema or None), told)
     return Source(
         engine=engine,
         name=what,
         columns=tuple(table.columns),
         read=lambda names: table.select(*names),
-        of_query=access.sql is not None or _is_view(engine, *_schema_and_name(str(access.table))),
+        of_query=access.sql is not None or _is_view(engine, schema, name),
         collates=True,
     )
 
@@ -599,22 +576,12 @@ def _query_view(engine: Engine, sql: str) -> Table:
     return engine.backend.table(view)
 
 
-def _find_table(engine: Engine, name: str) -> Table:
-    schema, plain = _schema_and_name(name)
-    return engine.backend.table(plain, database=schema)
-
-
-def _schema_and_name(name: str) -> tuple[str | None, str]:
-    schema, _, plain = name.rpartition(".")
-    return schema or None, plain
-
-
-def _is_view(engine: Engine, schema: str | None, name: str) -> bool:
+def _is_view(engine: Engine, schema: str, name: str) -> bool:
     """Whether it is a view; yes if in doubt, because the statement then says what a view may do."""
 
     if engine.backend.name not in WITH_CATALOGUE:
         return True
-    where = "" if schema is None else f" AND table_schema = {_text(schema)}"
+    where = f" AND table_schema = {_text(schema)}" if schema else ""
     query = f"SELECT table_type FROM information_schema.tables WHERE table_name = {_text(name)}"
     catalogue = engine.run(
         engine.backend.sql(query + where, schema=ibis.schema({"table_type": "string"})),
@@ -683,7 +650,7 @@ def _engine_of(backend: Any, access: Access) -> Iterator[Any]:
 def _is_query(node: Any, engine: Engine, backend: Any) -> bool:
 
     if isinstance(node, ops.DatabaseTable) and engine.backend is backend:
-        return _is_view(engine, node.namespace.database, node.name)
+        return _is_view(engine, node.namespace.database or "", node.name)
     return not isinstance(node, ops.InMemoryTable)
 
 
@@ -697,7 +664,7 @@ def _copy(engine: DuckDB, reader: Any, names: Sequence[str], what: str) -> Table
         engine.connection.unregister(f"{rows}_given")
 
     quietly(copy, what)
-    return _view(engine, rows, _describe(engine, rows, what), names, what)
+    return _view(engine, rows, names, what)
 
 
 @contextmanager
@@ -738,7 +705,7 @@ def _in_memory(source: Any, access: Access) -> Iterator[Source]:
             table = _to_arrow(source, names, geometry)
             view, what = _new_name(), type(source).__name__
             quietly(lambda: engine.connection.register(view, table), what)
-            return _view(engine, view, _describe(engine, view, what), names, what)
+            return _view(engine, view, names, what)
 
         yield Source(
             engine=engine,
@@ -756,16 +723,15 @@ def is_arrays(source: Any) -> bool:
 
 def _columns_of(source: Any) -> tuple[str, ...]:
     if is_arrays(source):
-        return tuple(map(str, range(len(source))))
-    if isinstance(source, Mapping):
-        return tuple(map(str, source))
-    if isinstance(source, type):  # a class has the same attributes as its tables
-        raise _unreadable(source)
-    names = getattr(source, "column_names", None)  # Arrow
-    if names is None and hasattr(source, "collect_schema"):  # Polars
+        names: Any = range(len(source))
+    elif isinstance(source, Mapping):
+        names = source
+    elif isinstance(source, type):  # a class has the same attributes as its tables
+        names = None
+    elif hasattr(source, "collect_schema"):  # Polars
         names = source.collect_schema().names()
-    if names is None:
-        names = getattr(source, "columns", None)
+    else:  # Arrow has both, and its columns are no names
+        names = getattr(source, "column_names", getattr(source, "columns", None))
     if names is None:
         raise _unreadable(source)
     return tuple(map(str, names))
@@ -786,7 +752,7 @@ def _to_arrow(source: Any, names: Sequence[str], geometry: str | None) -> Any:
 def _convert(source: Any, names: list[str], geometry: str | None) -> Any:
 
     if is_arrays(source):
-        return pa.table({name: _as_array(source[int(name)]) for name in names})
+        source = {name: source[int(name)] for name in names}
     if isinstance(source, Mapping):
         return pa.table({name: _as_array(source[name]) for name in names})
     if geometry is not None:
