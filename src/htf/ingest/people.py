@@ -52,8 +52,14 @@ def count_records(located: Table) -> Table:
     return counted.filter(counted.records > 0)
 
 
+def count_shares(shared: Table) -> Table:
+    """The number of shares in each cell."""
+    counted = shared.group_by(CELL).agg(records=shared.share.sum().cast("int64"))
+    return counted.filter(counted.records > 0)
+
+
 def count_shared(
-    located: Table, shares: int, count: Callable[[Table], Table] | None = None
+    located: Table, shares: int, count: Callable[[Table], Table] = count_shares
 ) -> Table:
     """The number of shares of people in each cell, or what else `count` finds of records with shares. Every person has
     `shares` of them. It takes one scan, so that rows of a query need no care of their own."""
@@ -66,11 +72,7 @@ def count_shared(
         records=number.over(group_by=who),
     )
     before = ratio(ranked.place - 1, shares, ranked.records)
-    shared = ranked.select(*order, share=ratio(ranked.place, shares, ranked.records) - before)
-    if count is not None:
-        return count(shared)
-    counted = shared.group_by(CELL).agg(records=shared.share.sum().cast("int64"))
-    return counted.filter(counted.records > 0)
+    return count(ranked.select(*order, share=ratio(ranked.place, shares, ranked.records) - before))
 
 
 def count_kept(

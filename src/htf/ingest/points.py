@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields as fields_of
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import ibis
 import numpy as np
 from ibis.expr.types import Table
 
@@ -176,19 +178,18 @@ def read_matrix(
     tell: Tell | None = None,
 ) -> FrequencyMatrix:
     """As `read_points`, with its options in one object."""
-    check_domain(domain)
-    arguments.function(progress, "progress")
-    arguments.function(tell, "tell")
     protection = reading.protection
+    weights = partial(count_weights, most=protection.max_weight)
+    is_weighed = protection.weight is not None
 
     def count(located: Table, of_query: bool) -> Table:
-        if protection.weight is not None:
-            return _count_weights(located, protection, of_query=of_query)
-        if reading.user is None:
-            return people.count_records(located)
         if protection.count == PEOPLE:
-            return people.count_shared(located, protection.shares)
-        return people.count_kept(located, protection.max_records, of_query=of_query)
+            shares = weights if is_weighed else people.count_shares
+            return people.count_shared(located, protection.shares, shares)
+        records = weights if is_weighed else people.count_records
+        if protection.unit == RECORD:
+            return records(located)
+        return people.count_kept(located, protection.max_records, of_query=of_query, count=records)
 
     opened, counts = _counted(source, domain, reading, count, progress=progress, tell=tell)
     protection = replace(protection, of_query=opened.of_query)
@@ -337,11 +338,8 @@ def read_people(
     tell: Tell | None = None,
 ) -> PeopleByBox:
     """As `read_people_by_box`, with its options in one object. How records are limited has no effect."""
-    check_domain(domain)
-    arguments.function(progress, "progress")
-    arguments.function(tell, "tell")
     division = Division.of(grid)
-    boxes = division.number(domain)
+    boxes = division.number(check_domain(domain))
     if reading.user is None:
         raise InputError(NOT_PEOPLE)
     reading = replace(
@@ -358,14 +356,9 @@ def read_people(
         tell=tell,
     )
     table = np.zeros((most, boxes), dtype=np.int64)
-    places = (
-        np.asarray(found[people.RANK], dtype=np.int64),
-        np.asarray(found[people.BOX], dtype=np.int64),
-    )
-    if any(
-        len(p) and (p.min() < 0 or p.max() >= size)
-        for p, size in zip(places, table.shape, strict=True)
-    ):
+    places = tuple(np.asarray(found[name], np.int64) for name in (people.RANK, people.BOX))
+    ends = zip(places, table.shape, strict=True)
+    if any(np.any((place < 0) | (place >= end)) for place, end in ends):
         raise InputError(OUTSIDE_OF_BOUNDS)
     table[places] = found["people"]
     return PeopleByBox(division.given, table, reading.per, reading.told_apart)
@@ -380,22 +373,18 @@ def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArr
     reading = Reading(columns)
     with open_rows(path, domain, reading) as rows:
         weighted = people.WEIGHT in rows.opened.columns
-        table = rows.opened.select(
-            list(dict.fromkeys([*rows.names, *([people.WEIGHT] * weighted)]))
-        )
-        worth = {}
+        names = [*rows.names, people.WEIGHT] if weighted else rows.names
+        table = rows.opened.select(list(dict.fromkeys(names)))
+        worth: Any = ibis.literal(1.0)
         if weighted:
-            worth["worth"] = rows.opened.number(table, people.WEIGHT).fill_null(float("nan"))
-        with rows.placed(table, **worth) as (engine, placed):
+            worth = rows.opened.number(table, people.WEIGHT).fill_null(float("nan"))
+        with rows.placed(table, worth=worth) as (engine, placed):
             inside = inside_of(placed, domain)
             inside = inside.mutate(cell=cell_of(inside, domain, engine))
             inside = inside.filter(inside[people.CELL].notnull())
-            sums_of = {"records": inside.count()}
-            if weighted:
-                sums_of = {"records": inside.worth.sum(), "least": inside.worth.min()}
+            sums_of = {"sum": inside.worth.sum(), "least": inside.worth.min()}
             totals = engine.run(inside.group_by(people.CELL).agg(**sums_of), rows.opened.name)
-    sums = np.asarray(totals["records"], dtype=np.float64)
-    least = np.asarray(totals.get("least", sums), dtype=np.float64)
+    sums, least = (np.asarray(totals[name], dtype=np.float64) for name in ("sum", "least"))
     weights = np.zeros(domain.size)
     weights[np.asarray(totals[people.CELL], dtype=np.int64)] = np.where(least < 0, least, sums)
     return weights.reshape(domain.shape)
@@ -422,6 +411,9 @@ def _counted(
     tell: Tell | None,
 ) -> tuple[Source, dict[str, Any]]:
     """What `count` makes of the records inside, and the source that had them. It is told whether they come from a query."""
+    check_domain(domain)
+    arguments.function(progress, "progress")
+    arguments.function(tell, "tell")
     with _located(source, domain, reading, tell, division) as (rows, engine, located):
         opened = rows.opened
         counts = engine.run(count(located, opened.of_query), opened.name, progress)
@@ -455,31 +447,13 @@ def _located(
             for name in (people.PERSON, people.PERIOD):
                 if name in whose:
                     inside = inside.filter(inside[name].notnull())
-            located = inside.select(
-                cell=cell_of(inside, domain, engine),
-                **{n: inside[n] for n in (*people.WHO, people.TIME, people.WEIGHT) if n in whose},
-                **(
-                    {}
-                    if division is None
-                    else {people.BOX: box_of(inside, domain, engine, division)}
-                ),
-            )
+            kept = {n: inside[n] for n in (*people.WHO, people.TIME, people.WEIGHT) if n in whose}
+            if division is not None:
+                kept[people.BOX] = box_of(inside, domain, engine, division)
+            located = inside.select(cell=cell_of(inside, domain, engine), **kept)
             if reading.weight is not None:
                 located = only_weighed(located)
             yield rows, engine, located if reading.once_per is None else people.keep_once(located)
-
-
-def _count_weights(located: Table, protection: Protection, *, of_query: bool) -> Table:
-    """The sum of weights in each cell and, to tell how many were cut, the number of records."""
-
-    def count(records: Table) -> Table:
-        return count_weights(records, protection.max_weight)
-
-    if protection.unit == RECORD:
-        return count(located)
-    if protection.count == PEOPLE:
-        return people.count_shared(located, protection.shares, count)
-    return people.count_kept(located, protection.max_records, of_query=of_query, count=count)
 
 
 def _to_matrix(
@@ -500,11 +474,8 @@ def _to_matrix(
     weighed = None
     if protection.weight is not None:
         kept, above = (int(np.sum(counts_by_cell[name])) for name in (KEPT, ABOVE))
-        weighed, keys, counts = (
-            WeighedRecords(kept - above, above),
-            keys[counts > 0],
-            counts[counts > 0],
-        )
+        weighed, some = WeighedRecords(kept - above, above), counts > 0
+        keys, counts = keys[some], counts[some]
     return FrequencyMatrix(
         domain, unravel(keys, domain.shape), counts, protection, files, weighed, told_apart
     )

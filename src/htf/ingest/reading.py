@@ -38,6 +38,7 @@ ENGINES = (DUCKDB, SPARK)
 TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # per second
 LARGEST_OFFSET = 24 * 3600
 POINT, COMMA = DECIMALS = (".", ",")
+TEXTS = ("table", "sql", "memory", "crs", "user", "time", "time_format")
 UTF8 = ("utf-8", "utf-8-sig")
 # Encodings in which no byte changes how later lines are read, by the names that Python gives them.
 STATELESS = re.compile(
@@ -137,8 +138,8 @@ class Access(Written):
     def __post_init__(self) -> None:
         Written.__post_init__(self)
         arguments.choice(self.engine, ENGINES, "the engine")
-        for name in ("table", "sql", "memory"):
-            if getattr(self, name) is not None:
+        for name in TEXTS:
+            if getattr(self, name, None) is not None:
                 arguments.text(getattr(self, name), name)
         if self.table is not None and self.sql is not None:
             raise InputError("give a table or a query of the database, not both")
@@ -210,9 +211,6 @@ class Reading(Access):
         arguments.flag(self.allow_empty, "allow_empty")
         if self.columns is not None:
             check_columns(self.columns)
-        for name in ("crs", "user", "time", "time_format"):
-            if getattr(self, name) is not None:
-                arguments.text(getattr(self, name), name)
         for name, known in (("once_per", ONCE_PER), ("count", COUNTED), ("per", PERIODS)):
             if getattr(self, name) is not None:
                 arguments.choice(getattr(self, name), known, name)

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import fields as fields_of
 from typing import Any
 
-from htf.base import arguments
 from htf.base.options import AUTO, USUAL_MOST_RECORDS
 from htf.curator.contributions import RecordsPerPerson
-from htf.frame.domain import Domain, check_domain
+from htf.frame.domain import Domain
 from htf.ingest import points
 from htf.ingest.engines import Progress
 from htf.ingest.reading import DUCKDB, POINT, Reading
@@ -119,9 +118,6 @@ def read_records_per_person(
     """
     given = locals()  # here the arguments alone, whose names and defaults are those of Reading
     named = {one.name: given[one.name] for one in fields_of(Reading) if one.name in given}
-    check_domain(domain)
-    arguments.function(progress, "progress")
-    arguments.function(tell, "tell")
     reading = Reading(**named, max_records=AUTO)
     Protection(PERSON, most)  # refuses what is no number of records
     counted = points.read_records_per_person(

@@ -8,7 +8,6 @@ columns of a shapefile or FlatGeobuf have types by themselves, and pyogrio reads
 
 from __future__ import annotations
 
-import codecs
 import json
 import math
 import sqlite3
@@ -35,8 +34,7 @@ GEOPACKAGES = (".gpkg",)
 BY_PYOGRIO = (".shp", ".fgb")
 LAYER_FILES = (*GEOJSON_FILES, *GEOPACKAGES, *BY_PYOGRIO)
 SIDECARS = (".dbf", ".shx")  # of a shapefile
-CHARACTERS_AT_ONCE = 1 << 20
-BLANK = " \t\r\n"
+BLANKS = (" ", "\t", "\r", "\n")
 ENVELOPES = {0: 0, 1: 32, 2: 48, 3: 48, 4: 64}  # bytes, by the number in the header of a geometry
 HEADER = 8
 GEOMETRY = "geometry"
@@ -177,24 +175,19 @@ class _Digits(str):
 
 
 class _Reader:
-    """Reads JSON values one after another, without holding the whole file."""
+    """Reads JSON values one after another, so that not all of them are held at once."""
 
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-        self.decode = codecs.getincrementaldecoder("utf-8-sig")()
+    def __init__(self, text: str) -> None:
+        self.text, self.place = text, 0
         self.values = json.JSONDecoder(
             parse_int=_Digits, parse_float=_Digits, parse_constant=_Digits
         )
-        self.text, self.place, self.at_end = "", 0, False
 
     def next_sign(self) -> str:
         """The next character that is not blank, which stays; empty at the end."""
-        while True:
-            while self.place < len(self.text) and self.text[self.place] in BLANK:
-                self.place += 1
-            if self.place < len(self.text) or self.at_end:
-                return self.text[self.place : self.place + 1]
-            self._more()
+        while self.text[self.place : self.place + 1] in BLANKS:
+            self.place += 1
+        return self.text[self.place : self.place + 1]
 
     def take(self, sign: str) -> bool:
         """Whether the next character is this one, which is then behind us."""
@@ -203,47 +196,30 @@ class _Reader:
         return found
 
     def value(self) -> Any:
-        """The next value. A number may go on beyond what was read so far."""
         self.next_sign()
-        while True:
-            try:
-                value, end = self.values.raw_decode(self.text, self.place)
-            except ValueError:
-                if self.at_end:
-                    raise
-            else:
-                if end < len(self.text) or self.at_end:
-                    self.place = end
-                    return value
-            self._more()
-
-    def _more(self) -> None:
-        part = self.stream.read(CHARACTERS_AT_ONCE)
-        self.at_end = not part
-        self.text = self.text[self.place :] + self.decode.decode(part, final=self.at_end)
-        self.place = 0
+        value, self.place = self.values.raw_decode(self.text, self.place)
+        return value
 
 
 def _features(path: Path, name: str, said: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The features of a collection; `said` gets its other members."""
-    with open(path, "rb") as stream:
-        reader = _Reader(stream)
-        is_object = reader.take("{")
-        while is_object and not reader.take("}"):
-            key = reader.value()
-            if not reader.take(":"):
-                raise ValueError
-            if key == "features" and reader.take("["):
-                said[key] = True
-                while not reader.take("]"):
-                    feature = reader.value()
-                    yield feature if isinstance(feature, dict) else {}
-                    if reader.next_sign() != "]" and not reader.take(","):
-                        raise ValueError
-            else:
-                said[key] = reader.value()
-            if reader.next_sign() != "}" and not reader.take(","):
-                raise ValueError
+    reader = _Reader(path.read_text(encoding="utf-8-sig"))
+    is_object = reader.take("{")
+    while is_object and not reader.take("}"):
+        key = reader.value()
+        if not reader.take(":"):
+            raise ValueError
+        if key == "features" and reader.take("["):
+            said[key] = True
+            while not reader.take("]"):
+                feature = reader.value()
+                yield feature if isinstance(feature, dict) else {}
+                if reader.next_sign() != "]" and not reader.take(","):
+                    raise ValueError
+        else:
+            said[key] = reader.value()
+        if reader.next_sign() != "}" and not reader.take(","):
+            raise ValueError
     if said.get("type") != "FeatureCollection" or "features" not in said:
         raise InputError(f"{name} must be a GeoJSON FeatureCollection of points")
 
