@@ -141,7 +141,6 @@ class DuckDB(Engine):
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, backend: BaseBackend | None = None
     ) -> None:
-
         super().__init__(backend or ibis.duckdb.from_connection(connection))
         self.connection = connection
         self.read_again = False
@@ -202,7 +201,6 @@ class Spark(Engine):
 @contextmanager
 def open_duckdb(memory: str | None, database: str | None = None) -> Iterator[DuckDB]:
     """Open DuckDB in memory, or a database file for reading. Data beyond `memory` goes to disk."""
-
     with temporary_folder() as folder:
         settings: dict[str, Any] = {"temp_directory": str(folder)}
         if memory is not None:

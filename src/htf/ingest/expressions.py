@@ -62,7 +62,6 @@ KEY_DIGITS = 12  # of a digest: 48 bits, short enough for engines to keep with t
 
 def constant(value: float) -> FloatingValue:
     """A double that is the same on every engine: a whole number times or divided by powers of two."""
-
     mantissa, exponent = math.frexp(value)
     number = ibis.literal(int(mantissa * 2**SIGNIFICANT_BITS)).cast("float64")
     left = exponent - SIGNIFICANT_BITS
@@ -210,7 +209,6 @@ def as_seconds(
 
 def kinds_of_time(column: StringValue, form: TimeFormat | None = None) -> dict[str, BooleanValue]:
     """Whether a text field is a time with a zone, a time without, or a number."""
-
     stripped = _stripped(column)
     is_time, zoned = stripped.re_search(TIME), stripped.re_search(ZONED)
     if form is not None:

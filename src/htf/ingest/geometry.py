@@ -36,7 +36,6 @@ LITTLE_ENDIAN_POINT = b"\x01\x01\x00\x00\x00"
 
 def read_geo_metadata(path: Path) -> tuple[str | None, str | None]:
     """The column of points of a GeoParquet file and its reference system; (None, None) for other files."""
-
     text = (pq.read_schema(path).metadata or {}).get(GEO_KEY)
     if text is None:
         return None, None
@@ -117,7 +116,6 @@ def column_function(
     work: Callable[..., FloatArray], name: str, kind: str, number: int, columns_as: str
 ) -> Any:
     """A function of `number` columns, for an engine that passes columns as `columns_as`."""
-
     type_ = np.float64 if kind == "float64" else object
 
     def on_arrow(*columns):  # type: ignore[no-untyped-def]

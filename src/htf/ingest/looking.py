@@ -77,7 +77,6 @@ def _totals(piece: Piece, layout: text.Layout) -> int:
 
 def _guess_encoding(path: Path) -> str | None:
     """None for UTF-8."""
-
     decoder = codecs.getincrementaldecoder("utf-8")()
     with pa.input_stream(str(path), compression="detect") as stream:
         part = stream.read(text.BYTES_AT_ONCE)

@@ -50,7 +50,6 @@ def read_columns(paths: Sequence[Path], name: str) -> Columns:
 
 
 def _read_kinds(path: Path) -> Kinds:
-
     with pq.ParquetFile(path) as file:
         schema = file.schema
         leaves = [schema.column(number) for number in range(len(schema))]

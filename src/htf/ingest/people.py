@@ -104,7 +104,6 @@ def count_kept(
 
 def _ranked(located: Table) -> Table:
     """The records with their rank within each person, from 0 on."""
-
     who = _who(located)
     located = located.filter(located[CELL].notnull())
     order = [WEIGHT] if WEIGHT in located.columns else [TIME]
@@ -117,7 +116,6 @@ def _ranked(located: Table) -> Table:
 
 def records_of_each(located: Table, most: int, max_weight: int) -> Table:
     """How many people have 1, 2, … records, or units of weight; those with more than `most` count as having that many."""
-
     number = located[CELL].count()
     if WEIGHT in located.columns:
         weight, limit = located[WEIGHT], ibis.literal(max_weight).cast("int64")

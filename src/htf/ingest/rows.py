@@ -234,7 +234,6 @@ def cell_of(rows: Table, domain: Domain, engine: Engine) -> IntegerValue:
 
 def box_of(rows: Table, domain: Domain, engine: Engine, division: Division) -> IntegerValue:
     """Row-major numbers of the areas of a division. That of a place in no cell is missing, or its cell is."""
-
     box = ibis.literal(0).cast("int64")
     for number, (axis, edges) in enumerate(zip(domain.axes, division.edges(domain), strict=True)):
         if (parts := len(edges) - 1) == 1:

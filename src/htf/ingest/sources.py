@@ -459,11 +459,8 @@ def _open_archive(name: str, access: Access, needed: Needed) -> Iterator[Source]
     with unpacked(name, access.table) as listing:
         piece = listing.pieces[0]
         if _holds_layer(listing):
-            of_file = access.table in (
-                piece.path.stem,
-                Path(piece.name).stem,
-                Path(piece.name).name,
-            )
+            named = Path(piece.name)
+            of_file = access.table in (piece.path.stem, named.stem, named.name)
             inner = replace(access, table=None) if of_file else access
             opened = _open_layer(listing, piece.path, piece.name, inner)
         else:
@@ -503,22 +500,20 @@ def _sqlite_source(
 ) -> Source:
     """A source in SQLite. Like a text file, a column may hold anything in each row, so all is read as
     text."""
-    sql, table = access.sql, str(access.table)
+    sql, table, path = access.sql, str(access.table), str(listing.paths[0])
     if sql is None:
         sql = quietly(lambda: sqlite.query_of_table(connection, table, listing.name), listing.name)
     query = sql.strip().rstrip(";")
 
-    def select(names: Sequence[str]) -> Table:
+    def read(names: Sequence[str], end: str = "") -> Any:
         chosen = ", ".join(map(quoted, names))
-        rows = f"SELECT {chosen} FROM (\n{query}\n)"  # the query's last line may be a comment
-        reader = quietly(lambda: sqlite.read_as_text(connection, rows, names), listing.name)
-        return _copy(engine, reader, names, listing.name)
+        rows = f"SELECT {chosen} FROM (\n{query}\n){end}"  # the query's last line may be a comment
+        return quietly(lambda: sqlite.read_as_text(path, rows, names), listing.name)
 
     columns = quietly(lambda: sqlite.columns_of(connection, query), listing.name)
 
     def first_rows(number: int) -> dict[str, Any]:
-        rows = f"SELECT * FROM (\n{query}\n) LIMIT {number}"
-        reader = quietly(lambda: sqlite.read_as_text(connection, rows, columns), listing.name)
+        reader = read(columns, f" LIMIT {number}")
         found: dict[str, Any] = quietly(reader.read_all, listing.name).to_pydict()
         return found
 
@@ -526,7 +521,7 @@ def _sqlite_source(
         engine=engine,
         name=listing.name,
         columns=columns,
-        read=select,
+        read=lambda names: _copy(engine, read(names), names, listing.name),
         first_rows=first_rows,
         text=True,
         of_query=access.sql is not None or sqlite.is_view(connection, table),
@@ -535,7 +530,6 @@ def _sqlite_source(
 
 
 def _connect_postgres(name: str) -> Any:
-
     try:
         import psycopg  # noqa: F401
     except ImportError:
@@ -578,7 +572,6 @@ def _query_view(engine: Engine, sql: str) -> Table:
 
 def _is_view(engine: Engine, schema: str, name: str) -> bool:
     """Whether it is a view; yes if in doubt, because the statement then says what a view may do."""
-
     if engine.backend.name not in WITH_CATALOGUE:
         return True
     where = f" AND table_schema = {_text(schema)}" if schema else ""
@@ -648,7 +641,6 @@ def _engine_of(backend: Any, access: Access) -> Iterator[Any]:
 
 
 def _is_query(node: Any, engine: Engine, backend: Any) -> bool:
-
     if isinstance(node, ops.DatabaseTable) and engine.backend is backend:
         return _is_view(engine, node.namespace.database or "", node.name)
     return not isinstance(node, ops.InMemoryTable)
@@ -750,7 +742,6 @@ def _to_arrow(source: Any, names: Sequence[str], geometry: str | None) -> Any:
 
 
 def _convert(source: Any, names: list[str], geometry: str | None) -> Any:
-
     if is_arrays(source):
         source = {name: source[int(name)] for name in names}
     if isinstance(source, Mapping):

@@ -177,7 +177,6 @@ def split_header(line: str, separator: str) -> list[str]:
 
 def first_lines(path: Path, most: int = MOST_PREAMBLE) -> list[str]:
     """The first lines of a text file in UTF-8; the first is the header, if the file is as it should be."""
-
     with pa.input_stream(str(path), compression="detect") as stream:
         start: bytes = stream.read(LONGEST_HEADER)
     if start.startswith(UTF16_MARKS) or b"\0" in start[:MOST_PREAMBLE]:
@@ -198,7 +197,6 @@ class Shape(NamedTuple):
 
 
 def _read_shape(path: Path) -> Shape:
-
     quotes, longest, since_end = 0, 0, 0
     decoder = codecs.getincrementaldecoder("utf-8")()
     with pa.input_stream(str(path), compression="detect") as stream:
@@ -234,7 +232,6 @@ class _Records(NamedTuple):
 
 
 def _records(piece: Piece, separator: str) -> Iterator[_Records]:
-
     line, rest = piece.first_line, b""
     with pa.input_stream(str(piece.path), compression="detect") as stream:
         while part := stream.read(BYTES_AT_ONCE):

@@ -38,7 +38,6 @@ BLANKS = (" ", "\t", "\r", "\n")
 ENVELOPES = {0: 0, 1: 32, 2: 48, 3: 48, 4: 64}  # bytes, by the number in the header of a geometry
 HEADER = 8
 GEOMETRY = "geometry"
-POINT = pa.struct([("x", pa.float64()), ("y", pa.float64())])
 OTHER_KINDS = (
     "MultiPoint", "LineString", "MultiLineString", "Polygon", "MultiPolygon", "GeometryCollection",
 )  # fmt: skip
@@ -105,11 +104,11 @@ def _open_geojson(path: Path, name: str) -> LayerFile:
             for key in dict.fromkeys(key for row in rows for key in row)
         }
         # A property of this name is never read: else a record with one would move everybody's points.
-        found[GEOMETRY] = pa.array([_point(one.get("geometry")) for one in batch], POINT)
+        found[GEOMETRY] = pa.array([_point(one.get("geometry")) for one in batch], sqlite.POINT)
         batches.append(found)
 
     def read(names: Sequence[str]) -> pa.Table:
-        schema = _schema(names, GEOMETRY)
+        schema = sqlite.schema_of(names, GEOMETRY)
         tables = [schema.empty_table()]
         for batch in batches:
             empty = pa.nulls(len(batch[GEOMETRY]), pa.string())
@@ -127,10 +126,6 @@ def _open_geojson(path: Path, name: str) -> LayerFile:
         of_records=tuple(there),
         unfit=POINTS_NEEDED.format(name, " and ".join(others)) if others else "",
     )
-
-
-def _schema(names: Sequence[str], geometry: str) -> pa.Schema:
-    return pa.schema([(name, POINT if name == geometry else pa.string()) for name in names])
 
 
 def _part(feature: dict[str, Any], name: str) -> dict[str, Any]:
@@ -228,25 +223,22 @@ def _features(path: Path, name: str, said: dict[str, Any]) -> Iterator[dict[str,
 
 
 def _open_geopackage(path: Path, name: str, wanted: str | None) -> LayerFile:
-    connection = sqlite.connect(str(path))
     found = "SELECT table_name, column_name, geometry_type_name, srs_id FROM gpkg_geometry_columns"
-    layers = {str(row[0]): row[1:] for row in connection.execute(found)}
-    layer = _choose(list(layers), wanted, name)
-    geometry, kind, srs = layers[layer]
+    with closing(sqlite.connect(str(path))) as connection:
+        layers = {str(row[0]): row[1:] for row in connection.execute(found)}
+        layer = _choose(list(layers), wanted, name)
+        geometry, kind, srs = layers[layer]
+        columns = sqlite.columns_of(connection, sqlite.query_of_table(connection, layer, name))
+        crs, of_query = _geopackage_crs(connection, srs), sqlite.is_view(connection, layer)
     if str(kind).upper().split()[0] not in ("POINT", "GEOMETRY"):
         raise InputError(POINTS_NEEDED.format(f"the layer {layer} of {name}", str(kind).title()))
-    query = sqlite.query_of_table(connection, layer, name)
-    columns = sqlite.columns_of(connection, query)
-    crs, of_query = _geopackage_crs(connection, srs), sqlite.is_view(connection, layer)
-    connection.close()
-    return LayerFile(
-        columns,
-        str(geometry),
-        crs,
-        True,
-        lambda names: _read_geopackage(path, layer, str(geometry), names),
-        of_query=of_query,
-    )
+
+    def read(names: Sequence[str]) -> pa.RecordBatchReader:
+        chosen = ", ".join(map(sqlite.quoted, names))
+        query = f"SELECT {chosen} FROM {sqlite.quoted(layer)}"
+        return sqlite.read_as_text(str(path), query, names, str(geometry), _points)
+
+    return LayerFile(columns, str(geometry), crs, True, read, of_query=of_query)
 
 
 def _geopackage_crs(connection: sqlite3.Connection, number: int) -> str | None:
@@ -257,27 +249,8 @@ def _geopackage_crs(connection: sqlite3.Connection, number: int) -> str | None:
     return name_of_crs(f"EPSG:{row[1]}" if str(row[0]).upper() == "EPSG" else str(row[2]))
 
 
-def _read_geopackage(path: Path, layer: str, geometry: str, names: Sequence[str]) -> Any:
-
-    schema = _schema(names, geometry)
-    chosen = ", ".join(map(sqlite.quoted, names))
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        with closing(sqlite.connect(str(path))) as connection:
-            cursor = connection.execute(f"SELECT {chosen} FROM {sqlite.quoted(layer)}")
-            while rows := cursor.fetchmany(ROWS_AT_ONCE):
-                arrays = [
-                    _points(column) if name == geometry else sqlite.texts(column)
-                    for name, column in zip(names, zip(*rows, strict=True), strict=True)
-                ]
-                yield pa.record_batch(arrays, schema=schema)
-
-    return pa.RecordBatchReader.from_batches(schema, batches())
-
-
 def _points(blobs: Sequence[Any]) -> Any:
     """x and y of geometries of a GeoPackage; NaN for what is no point, and missing for nothing."""
-
     binary = np.array([_well_known(blob) for blob in blobs], dtype=object)
     x, y = (pa.array(decode_points(binary, number)) for number in (0, 1))
     missing = pa.array([blob is None for blob in blobs])
@@ -342,5 +315,4 @@ def _without_warnings() -> warnings.catch_warnings[None]:
 
 
 def _without_extension(column: Any) -> Any:
-
     return column.cast(pa.binary()) if isinstance(column.type, pa.BaseExtensionType) else column
