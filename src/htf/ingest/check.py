@@ -228,17 +228,16 @@ def check_source(
 ) -> PointsCheck:
     """As `check_points`, with its options in one object. `told_map` are the options that gave the map; or the name of the
     `recipe` that says all. Where the columns of all axes are named, records are looked for along all of them."""
-    if domain is not None and len(reading.columns or ()) != len(
-        columns.inputs(check_domain(domain))
-    ):
+    named = () if reading.columns is None else reading.columns
+    if domain is not None and len(named) != len(columns.inputs(check_domain(domain))):
         domain = Domain(domain.axes[: 1 if domain.axes[0].inputs == PLACE else 2], domain.crs)
     arguments.function(progress, "progress")
     looked: looking.Looked | None = None
     used = _of_arrays(source, reading) if is_arrays(source) else reading
     with listed(source, reading.table) as listing:
         if listing is not None and listing.is_text:
-            named = columns.columns_in(reading.columns or (), reading.others, ())
-            looked = looking.look(listing, reading, named)
+            there = columns.columns_in(used.columns or (), used.others, ())
+            looked = looking.look(listing, used, there)
             used = looked.reading
         try:
             rows, check = _look_at(source, domain, used, looked, progress)
@@ -412,9 +411,8 @@ def _is_time(kind: str, values: Any) -> bool:
 
 
 def _is_number(kind: str) -> bool:
-    return kind in (looking.WHOLE_NUMBERS, looking.NUMBERS) or kind.startswith(
-        ("int", "uint", "float")
-    )
+    of_text = (looking.WHOLE_NUMBERS, looking.NUMBERS)
+    return kind in of_text or kind.startswith(("int", "uint", "float"))
 
 
 def _as_numbers(values: Any) -> Any:

@@ -7,7 +7,7 @@ pyproj projects.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from inspect import Parameter, Signature
@@ -58,13 +58,10 @@ def coordinate(column: Value, part: str, columns_as: str) -> FloatingValue:
     return _decoder(part, columns_as)(column.cast("binary"))
 
 
-def projected(
-    x: Value, y: Value, source: str, target: str, columns_as: str
-) -> tuple[FloatingValue, FloatingValue]:
+def projected(xy: Sequence[Value], source: str, target: str, columns_as: str) -> list[Any]:
     """Coordinates of one reference system in another. Those that cannot be computed are infinite, and
     so outside the map."""
-    along_x, along_y = (_projection(source, target, n, columns_as) for n in (0, 1))
-    return along_x(x, y), along_y(x, y)
+    return [_projection(source, target, n, columns_as)(*xy) for n in (0, 1)]
 
 
 def decode_points(values: NDArray[Any], number: int) -> FloatArray:

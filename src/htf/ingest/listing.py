@@ -13,6 +13,7 @@ from htf.files import is_file, is_folder
 
 TEXT_FILES = (".csv", ".tsv", ".txt", ".gz", ".zst")
 PARQUET_FILES = (".parquet", ".geoparquet", ".pq")
+KNOWN = ", ".join(sorted((*TEXT_FILES, *PARQUET_FILES)))
 PATTERN = set("*?[]")
 
 Stamp = tuple[int, int, int]
@@ -60,7 +61,7 @@ def list_files(name: str | Path) -> Listing:
         there = [file for file in sorted(path.rglob("*")) if file.is_file()]
         files = [file for file in there if _is_shown(file, path) and _is_known(file)]
         if not files:
-            raise InputError(f"the folder {path} has no files that end in one of {_known()}")
+            raise InputError(f"the folder {path} has no files that end in one of {KNOWN}")
     elif is_file(path):
         files = [path]
     elif set(str(path)) & PATTERN:
@@ -83,7 +84,7 @@ def _listing(name: str, paths: Sequence[Path]) -> Listing:
     for path in paths:
         if not _is_known(path):
             raise InputError(
-                f"cannot tell what {path.name} is: the name must end in one of {_known()}"
+                f"cannot tell what {path.name} is: the name must end in one of {KNOWN}"
             )
         if set(str(path)) & PATTERN:  # engines would take the name for a pattern again
             raise InputError(f"the name {path} must not contain *, ? or brackets: rename the file")
@@ -107,7 +108,3 @@ def _is_shown(path: Path, folder: Path) -> bool:
 
 def _is_known(path: Path) -> bool:
     return path.suffix.lower() in (*TEXT_FILES, *PARQUET_FILES)
-
-
-def _known() -> str:
-    return ", ".join(sorted((*TEXT_FILES, *PARQUET_FILES)))

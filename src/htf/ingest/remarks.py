@@ -76,9 +76,8 @@ def check_times(rows: Rows, table: Table, tell: Tell | None) -> None:
 
 def _other_form(opened: Source, table: Table, name: str) -> str:
     """The forms that the first times may have. A wrong guess does no harm: it only goes into an error."""
-    first = opened.engine.run(
-        table.select(time=table[name].cast("string")).limit(1000), opened.name
-    )
+    times = table.select(time=table[name].cast("string"))
+    first = opened.engine.run(times.limit(1000), opened.name)
     forms = likely_formats(str(text) for text in first["time"] if text is not None)
     return "".join(
         f"{' or' if n else ': give'} --read time-format='{one}'" for n, one in enumerate(forms[:2])
@@ -130,11 +129,8 @@ def _why_nothing(rows: Rows) -> str:
     if opened.unfit:
         return f": {opened.unfit}."
     table = rows.table()
-    if opened.text:
-        try:
-            _refuse_text(rows, table)
-        except InputError as error:
-            return f": {error}."
+    if opened.text and (wrong := _text_in(rows, table)):
+        return wrong
     why = "." if reading.user is None else f", or none there names a person in {reading.user!r}."
     if reading.weight is not None:
         why = f"{why[:-1]}, or none there has a weight in {reading.weight!r}."
@@ -152,21 +148,21 @@ def _why_nothing(rows: Rows) -> str:
     )
 
 
-def _refuse_text(rows: Rows, table: Table) -> None:
-    """Refuse a column of a text file without a single number: it is the wrong column."""
+def _text_in(rows: Rows, table: Table) -> str:
+    """Which column of a text file has not a single number: it is the wrong column. Empty if none."""
     opened = rows.opened
     for field in rows.fields:
         if field.of_geometry or field.of_time or field.of_names:
             continue
         column = table[field.column]
-        number = opened.number(table, field.column)
         sums = {
             "some": column.notnull().any(),
-            "numbers": number.notnull().any(),
-            **{f"with{n}": ex.is_number(column, one).any() for n, one in enumerate(DECIMALS)},
+            "numbers": opened.number(table, field.column).notnull().any(),
+            **{sign: ex.is_number(column, sign).any() for sign in DECIMALS},
         }
         found = opened.engine.run(table.agg(**sums), opened.name)
         if found["some"][0] and not found["numbers"][0]:
-            others = [one for n, one in enumerate(DECIMALS) if found[f"with{n}"][0]]
+            others = [sign for sign in DECIMALS if found[sign][0]]
             hint = f" with another decimal sign: give --read decimal={others[0]}" if others else ""
-            raise InputError(f"column {field.column!r} must hold numbers, but it holds text{hint}")
+            return f": column {field.column!r} must hold numbers, but it holds text{hint}."
+    return ""

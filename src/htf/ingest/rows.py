@@ -150,7 +150,7 @@ class Rows:
             )
         if same_crs(crs, domain.crs):
             return None
-        if not self.opened.engine.columns_as and not self._calls_functions:
+        if self.counted_in_place and not self.opened.engine.columns_as:
             raise InputError(
                 f"a database cannot transform {crs} to {domain.crs} for us: do it in the query, as with "
                 "PostGIS's ST_Transform"
@@ -158,14 +158,10 @@ class Rows:
         return crs
 
     @property
-    def _calls_functions(self) -> bool:
-        """Whether places are found by functions of ours, which not every engine can call."""
-        return any(map(needs_function, self.domain.axes))
-
-    @property
     def counted_in_place(self) -> bool:
-        """Whether the engine that has the rows can find their places."""
-        return bool(self.opened.engine.columns_as) or not self._calls_functions
+        """Whether the engine that has the rows can find their places. Not every engine can call functions of ours."""
+        calls_functions = any(map(needs_function, self.domain.axes))
+        return self.opened.engine.columns_as != "" or not calls_functions
 
     @contextmanager
     def placed(self, table: Table, **others: Any) -> Iterator[tuple[Engine, Table]]:
@@ -183,10 +179,8 @@ class Rows:
         values = [rows[f"v{n}"] for n in range(len(self.fields))]
         if crs is not None:
             for first in columns.pairs(self.domain):
-                x, y = values[first : first + 2]
-                values[first : first + 2] = projected(
-                    x, y, crs, str(self.domain.crs), engine.columns_as
-                )
+                xy, to = slice(first, first + 2), str(self.domain.crs)
+                values[xy] = projected(values[xy], crs, to, engine.columns_as)
         places, waiting = {}, iter(values)
         for number, axis in enumerate(self.domain.axes):
             of_axis = [next(waiting) for _ in axis.inputs]
