@@ -212,9 +212,8 @@ def check_points(
     >>> check.inside, check.outside
     (1, 1)
     """
-    given = locals()  # here the arguments alone, whose names and defaults are those of Reading
-    named = {one.name: given[one.name] for one in fields_of(Reading) if one.name in given}
-    return check_source(source, domain, Reading(**named), progress=progress)
+    reading = Reading.of(locals())  # here the arguments alone
+    return check_source(source, domain, reading, progress=progress)
 
 
 def check_source(
@@ -321,11 +320,8 @@ def _opened(source: Any, reading: Reading, looked: looking.Looked | None) -> Ite
     with open_source(source, reading, Needed(has_columns, "columns", quick=True)) as opened:
         if not opened.columns:
             raise InputError(f"{opened.name} has no columns: points need those of x and y")
-        if opened.of_records is None:
-            yield opened
-            return
-        there = (*opened.of_records, *opened.columns)
-        for name in columns.columns_in(wanted, others, ()):
+        there = (*(opened.of_records or ()), *opened.columns)
+        for name in () if opened.of_records is None else columns.columns_in(wanted, others, ()):
             columns.check_there(name, there)
         yield replace(opened, columns=there)
 

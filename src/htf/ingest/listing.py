@@ -43,7 +43,7 @@ class Listing:
 
     @property
     def is_text(self) -> bool:
-        return self.pieces[0].path.suffix.lower() in TEXT_FILES
+        return any(piece.path.suffix.lower() in TEXT_FILES for piece in self.pieces[:1])
 
     def check_unchanged(self) -> None:
         """Refuse files that changed while they were read: the result is neither the old data nor the new."""

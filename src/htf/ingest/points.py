@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields as fields_of
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -164,8 +163,7 @@ def read_points(
     >>> htf.read_points(taxis, domain, weight="passengers", max_weight=6).protection.told
     'sum of passengers, at most 6 per record'
     """
-    given = locals()  # here the arguments alone, whose names and defaults are those of Reading
-    reading = Reading(**{one.name: given[one.name] for one in fields_of(Reading)})
+    reading = Reading.of(locals())  # here the arguments alone
     return read_matrix(source, domain, reading, progress=progress, tell=tell)
 
 
@@ -193,9 +191,8 @@ def read_matrix(
 
     opened, counts = _counted(source, domain, reading, count, progress=progress, tell=tell)
     protection = replace(protection, of_query=opened.of_query)
-    return _to_matrix(
-        domain, counts, protection, mark_files(opened.listing.paths), reading.told_apart
-    )
+    files = mark_files(opened.listing.paths)
+    return _to_matrix(domain, counts, protection, files, reading.told_apart)
 
 
 def check_source(source: Any, domain: Domain, reading: Reading) -> None:
@@ -323,9 +320,8 @@ def read_people_by_box(
     >>> htf.read_people_by_box(rides, domain, 2, ["lon", "lat"], user="rider")
     PeopleByBox(2 x 2 boxes, exact numbers not shown)
     """
-    given = locals()  # here the arguments alone, whose names and defaults are those of Reading
-    named = {one.name: given[one.name] for one in fields_of(Reading) if one.name in given}
-    return read_people(source, domain, Reading(**named), grid, progress=progress, tell=tell)
+    reading = Reading.of(locals())  # here the arguments alone
+    return read_people(source, domain, reading, grid, progress=progress, tell=tell)
 
 
 def read_people(

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -205,6 +205,11 @@ class Reading(Access):
         "release would reveal that there was no record.",
         default=False,
     )
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Reading:
+        """Those of the arguments of a function that are options here, by the same names."""
+        return cls(**{one.name: given[one.name] for one in fields(cls) if one.name in given})
 
     def __post_init__(self) -> None:
         Access.__post_init__(self)

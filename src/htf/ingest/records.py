@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields as fields_of
+from dataclasses import replace
 from typing import Any
 
 from htf.base.options import AUTO, USUAL_MOST_RECORDS
@@ -116,9 +116,7 @@ def read_records_per_person(
     >>> people = htf.read_records_per_person(rides, domain, ["lon", "lat"], user="rider")
     >>> activity = htf.measure_activity(people, 0.1, noise="seeded:1")
     """
-    given = locals()  # here the arguments alone, whose names and defaults are those of Reading
-    named = {one.name: given[one.name] for one in fields_of(Reading) if one.name in given}
-    reading = Reading(**named, max_records=AUTO)
+    reading = replace(Reading.of(locals()), max_records=AUTO)  # here the arguments alone
     Protection(PERSON, most)  # refuses what is no number of records
     counted = points.read_records_per_person(
         source, domain, reading, most, progress=progress, tell=tell

@@ -55,6 +55,9 @@ ROW = "htf_number_of_row"
 IN_NANOSECONDS = ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
 
 
+Read = Callable[[Sequence[str]], Table]  # takes names of columns that exist
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """An open table, and what is known about it without looking at its rows."""
@@ -62,7 +65,7 @@ class Source:
     engine: Engine
     name: str  # for messages
     columns: tuple[str, ...]
-    read: Callable[[Sequence[str]], Table]  # takes names of columns that exist
+    read: Read
     text: bool = False  # every field is text, as written in the file
     of_query: bool = False
     collates: bool = False  # the database may treat different texts as equal, by a collation
@@ -70,7 +73,6 @@ class Source:
     crs: str | None = None
     listing: Listing = NO_FILES  # the files that hold the rows
     decimal: str = POINT  # of numbers in text
-    pieces: tuple[Piece, ...] = ()  # the files that are read, in the order of their rows
     read_numbered: Callable[[Piece, Sequence[str]], Table | None] | None = None
     stored: Mapping[str, str] = field(default_factory=dict)  # names of columns, by others for them
     # Some of the first rows, all columns, where `read` would read all rows.
@@ -122,7 +124,7 @@ def open_source(source: Any, access: Access, needed: Needed) -> Iterator[Source]
             raise InputError("a table or a query is for a database: a file's or a server's name")
         opened = _open_object(source, access)
     with opened as table:
-        if not (table.text and table.pieces):
+        if not (table.text and table.listing.is_text):
             _refuse_text_options(access, table.text)
         yield replace(table, decimal=access.decimal)
 
@@ -270,7 +272,7 @@ def _files_source(
     listing: Listing,
     form: Layout | Columns,
     columns: Iterable[str],
-    view: Callable[[Sequence[str]], Table],
+    view: Read,
 ) -> Source:
     text = isinstance(form, Layout)
     geometry, crs = (None, None) if text else _geo_metadata(listing)
@@ -280,17 +282,8 @@ def _files_source(
             form.check_alike(names)
         return view(names)
 
-    return Source(
-        engine=engine,
-        name=listing.name,
-        columns=tuple(columns),
-        read=select,
-        text=text,
-        geometry=geometry,
-        crs=crs,
-        listing=listing,
-        pieces=listing.pieces,
-    )
+    source = Source(engine, listing.name, tuple(columns), select, text=text, listing=listing)
+    return replace(source, geometry=geometry, crs=crs)
 
 
 def _geo_metadata(listing: Listing) -> tuple[str | None, str | None]:
@@ -440,18 +433,11 @@ def _open_layer(listing: Listing, path: Path, name: str, access: Access) -> Iter
             found: dict[str, Any] = layer.read(names).slice(0, number).to_pydict()
             return found
 
-        facts = {one.name: getattr(layer, one.name) for one in fields_of(layer)}
-        yield Source(
-            **facts
-            | {
-                "engine": engine,
-                "name": name,
-                "read": lambda names: copied(tuple(names)),
-                "listing": listing,
-                # DuckDB would not tell apart names that differ by case alone.
-                "first_rows": None if layer.of_records is None else first_rows,
-            }
-        )
+        # DuckDB would not tell apart names that differ by case alone.
+        first = None if layer.of_records is None else first_rows
+        facts = {n: getattr(layer, n) for n in ("text", "geometry", "crs", "of_records", "unfit")}
+        source = Source(engine, name, layer.columns, lambda names: copied(tuple(names)), **facts)
+        yield replace(source, of_query=layer.of_query, listing=listing, first_rows=first)
 
 
 @contextmanager
@@ -517,16 +503,12 @@ def _sqlite_source(
         found: dict[str, Any] = quietly(reader.read_all, listing.name).to_pydict()
         return found
 
-    return Source(
-        engine=engine,
-        name=listing.name,
-        columns=columns,
-        read=lambda names: _copy(engine, read(names), names, listing.name),
-        first_rows=first_rows,
-        text=True,
-        of_query=access.sql is not None or sqlite.is_view(connection, table),
-        listing=listing,
-    )
+    def select(names: Sequence[str]) -> Table:
+        return _copy(engine, read(names), names, listing.name)
+
+    source = Source(engine, listing.name, columns, select, text=True, first_rows=first_rows)
+    of_query = access.sql is not None or sqlite.is_view(connection, table)
+    return replace(source, of_query=of_query, listing=listing)
 
 
 def _connect_postgres(name: str) -> Any:
@@ -547,14 +529,14 @@ def _database_source(engine: Engine, access: Access, what: str) -> Source:
     else:
         told = f"the table {access.table} of {what}"
         table = quietly(lambda: engine.backend.table(name, database=schema or None), told)
-    return Source(
-        engine=engine,
-        name=what,
-        columns=tuple(table.columns),
-        read=lambda names: table.select(*names),
-        of_query=access.sql is not None or _is_view(engine, schema, name),
-        collates=True,
-    )
+    of_query = access.sql is not None or _is_view(engine, schema, name)
+    return _collating(engine, what, table, lambda names: table.select(*names), of_query)
+
+
+def _collating(engine: Engine, what: str, table: Any, read: Read, of_query: bool) -> Source:
+    """A table of a database, which may treat different texts as equal."""
+    columns = tuple(table.columns)
+    return Source(engine, what, columns, read, of_query=of_query, collates=True)
 
 
 def _query_view(engine: Engine, sql: str) -> Table:
@@ -614,14 +596,8 @@ def _ibis_table(table: Any, access: Access) -> Iterator[Source]:
             reader = quietly(lambda: backend.to_pyarrow_batches(chosen), "the Ibis table")
             return _copy(engine, reader, names, "the Ibis table")
 
-        yield Source(
-            engine=engine,
-            name="the Ibis table",
-            columns=tuple(table.columns),
-            read=select,
-            of_query=_is_query(table.op(), engine, backend),
-            collates=True,
-        )
+        of_query = _is_query(table.op(), engine, backend)
+        yield _collating(engine, "the Ibis table", table, select, of_query)
 
 
 @contextmanager
@@ -675,14 +651,8 @@ def moved(source: Source, rows: Table, memory: str | None) -> Iterator[tuple[Eng
 def _spark_frame(frame: Any) -> Iterator[Source]:
     """A source in a Spark DataFrame, which counts as a query: it may hold a limit or a join."""
     with closing(Spark(frame.sparkSession)) as engine:
-        yield Source(
-            engine=engine,
-            name="the DataFrame",
-            columns=tuple(frame.columns),
-            read=lambda names: _spark_view(engine, frame, names, "the DataFrame"),
-            of_query=True,
-            collates=True,
-        )
+        what = "the DataFrame"
+        yield _collating(engine, what, frame, lambda n: _spark_view(engine, frame, n, what), True)
 
 
 @contextmanager
@@ -699,14 +669,8 @@ def _in_memory(source: Any, access: Access) -> Iterator[Source]:
             quietly(lambda: engine.connection.register(view, table), what)
             return _view(engine, view, names, what)
 
-        yield Source(
-            engine=engine,
-            name=f"the {type(source).__name__}",
-            columns=columns,
-            read=select,
-            geometry=geometry,
-            crs=crs,
-        )
+        name = f"the {type(source).__name__}"
+        yield Source(engine, name, columns, select, geometry=geometry, crs=crs)
 
 
 def is_arrays(source: Any) -> bool:

@@ -93,7 +93,7 @@ def _where(rows: Rows, reason: int, number: int) -> str:
 def _first_places(rows: Rows, reason: int, number: int) -> str:
     """By lines of a text file or rows of a Parquet file; empty if the source has no order."""
     opened = rows.opened
-    for piece in opened.pieces[:MOST_PIECES]:
+    for piece in opened.listing.pieces[:MOST_PIECES]:
         table = opened.numbered(piece, rows.names)
         if table is None:
             return ""
@@ -105,7 +105,7 @@ def _first_places(rows: Rows, reason: int, number: int) -> str:
             places = lines_of(piece, places) if opened.text else places
             word = "line" if opened.text else "row"
             shown = ", ".join(map(str, places)) + (", …" if number > len(places) else "")
-            of_file = f" of {Path(piece.name).name}" if len(opened.pieces) > 1 else ""
+            of_file = f" of {Path(piece.name).name}" if len(opened.listing.pieces) > 1 else ""
             return f"{word}{'s' if number > 1 else ''} {shown}{of_file}"
     return ""
 
