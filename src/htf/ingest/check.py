@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from dataclasses import fields as fields_of
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -248,7 +248,11 @@ def check_source(
                 raise
             used = replace(used, skip_last=totals)
             rows, check = _look_at(source, domain, used, looked, progress)
-    return _advised(source, rows, check, reading, told_map, recipe)
+    hints = tuple(_hints(check, rows.reading, reading))
+    command = _command(source, rows, told_map)
+    if recipe is not None:
+        command = shlex.join(["htf", "release", recipe, "-o", f"{Path(recipe).stem}.parquet"])
+    return replace(check, hints=hints, command=command)
 
 
 def _of_arrays(source: Any, reading: Reading) -> Reading:
@@ -269,8 +273,8 @@ def _look_at(
 ) -> tuple[Rows, PointsCheck]:
     """What is found, and the rows as they were read."""
     with _opened(source, reading, looked) as opened:
-        sample, kinds = _seen(opened)
-        rows = _guessed(opened, kinds, sample, reading, domain)
+        seen = _seen(opened)
+        rows = _guessed(opened, seen, reading, domain)
         reading, fields = rows.reading, rows.fields
         counts = _count(rows, domain, progress)
         # A pass over places, people and times sees all that is read, if there is no more.
@@ -289,7 +293,7 @@ def _look_at(
     check = PointsCheck(
         source=opened.name,
         rows=int(counts["total"] or 0),
-        columns=kinds,
+        columns=seen.kinds,
         roles=places | {role: name for role, name in others.items() if name is not None},
         unread=unread,
         inside=inside,
@@ -326,8 +330,14 @@ def _opened(source: Any, reading: Reading, looked: looking.Looked | None) -> Ite
         yield replace(opened, columns=there)
 
 
-def _seen(opened: Source) -> tuple[dict[str, Any], dict[str, str]]:
+class _Seen(NamedTuple):
     """The first rows, and the kind of each column."""
+
+    sample: Mapping[str, Any]
+    kinds: Mapping[str, str]
+
+
+def _seen(opened: Source) -> _Seen:
     names = opened.columns
     if opened.first_rows is not None:
         sample = opened.first_rows(SAMPLE)
@@ -337,22 +347,17 @@ def _seen(opened: Source) -> tuple[dict[str, Any], dict[str, str]]:
         kinds = {name: looking.kind_of(_texts(sample[name])) for name in names}
     else:
         kinds = {name: str(kind) for name, kind in opened.select(names).schema().items()}
-    return sample, kinds if opened.geometry is None else {**kinds, opened.geometry: POINTS}
+    points = {} if opened.geometry is None else {opened.geometry: POINTS}
+    return _Seen(sample, {**kinds, **points})
 
 
 def _texts(values: Any) -> list[str]:
     return [one for one in values if isinstance(one, str)]
 
 
-def _guessed(
-    opened: Source,
-    kinds: Mapping[str, str],
-    sample: Mapping[str, Any],
-    reading: Reading,
-    domain: Domain | None,
-) -> Rows:
+def _guessed(opened: Source, seen: _Seen, reading: Reading, domain: Domain | None) -> Rows:
     """The columns and options that were given, and sensible guesses for the others."""
-    there, plane = opened.columns, Domain.from_bounds(*WORLD, 2, crs=None)
+    there, kinds, plane = opened.columns, seen.kinds, Domain.from_bounds(*WORLD, 2, crs=None)
     if domain is not None and len(columns.inputs(domain)) > 2:
         plane = domain
     wanted = list(reading.columns or (None, None))[: len(columns.inputs(plane))]
@@ -368,28 +373,26 @@ def _guessed(
         people = [name for name in free if OF_PEOPLE.fullmatch(_plain(name))]
         reading = replace(reading, user=next(iter(people), None))
     if reading.time is None:
-        times = [name for name in free if _is_time(kinds[name], sample.get(name))]
+        times = [name for name in free if _is_time(kinds[name], seen.sample.get(name))]
         named_so = [name for name in times if OF_TIMES.fullmatch(_plain(name))]
         likely = named_so or [name for name in times if not _is_number(kinds[name])]
         reading = replace(reading, time=next(iter(likely), None))
     if opened.text and reading.decimal == POINT:
         reading = replace(reading, decimal=looking.decimal_of([kinds[name] for name in places]))
-    reading = _with_form(reading, kinds, sample, there)
+    reading = _with_form(reading, seen, there)
     used = columns.columns_in([field.column for field in fields], reading.others, there)
     opened = replace(opened, decimal=reading.decimal).called(used)
     return Rows(opened, plane if domain is None else domain, reading, fields)
 
 
-def _with_form(
-    reading: Reading, kinds: Mapping[str, str], sample: Mapping[str, Any], there: Sequence[str]
-) -> Reading:
+def _with_form(reading: Reading, seen: _Seen, there: Sequence[str]) -> Reading:
     """The same with the form or the unit of times, if they are not the usual ones."""
     if reading.time is None or reading.time_format is not None:
         return reading
     name = columns.like(reading.time, there) or reading.time
-    values = sample.get(name, ())
+    values = seen.sample.get(name, ())
     texts = _texts(values)
-    if texts and kinds[name] != looking.TIMES and (forms := likely_formats(texts)):
+    if texts and seen.kinds[name] != looking.TIMES and (forms := likely_formats(texts)):
         return replace(reading, time_format=forms[0])
     numbers = _as_numbers(values)
     if len(numbers) and reading.time_unit == "s":
@@ -546,25 +549,6 @@ def _told_field(field: columns.Field) -> str:
 # Advice ------------------------------------------------------------------------------------------
 
 
-def _advised(
-    source: Any,
-    rows: Rows,
-    check: PointsCheck,
-    given: Reading,
-    told_map: Sequence[str],
-    recipe: str | None,
-) -> PointsCheck:
-    name = str(source) if isinstance(source, (str, Path)) else "FILE"
-    if "://" in name:  # it may hold a password
-        name = "postgresql://USER@HOST/DATABASE"
-    hints = tuple(_hints(check, rows.reading, given))
-    if recipe is not None:
-        command = shlex.join(["htf", "release", recipe, "-o", f"{Path(recipe).stem}.parquet"])
-    else:
-        command = _command(name, rows, told_map)
-    return replace(check, hints=hints, command=command)
-
-
 def _hints(check: PointsCheck, reading: Reading, given: Reading) -> Iterator[str]:
     for one, found in GUESSED.items():
         if getattr(reading, one) != getattr(given, one):
@@ -619,8 +603,11 @@ GUESSED = {
 }
 
 
-def _command(name: str, rows: Rows, told_map: Sequence[str]) -> str:
+def _command(source: Any, rows: Rows, told_map: Sequence[str]) -> str:
     """`htf release` with the options that these points need."""
+    name = str(source) if isinstance(source, (str, Path)) else "FILE"
+    if "://" in name:  # it may hold a password
+        name = "postgresql://USER@HOST/DATABASE"
     reading, parts = rows.reading, ["htf", "release", name]
     if not rows.fields[0].of_geometry:
         parts += ["--x", rows.fields[0].column, "--y", rows.fields[1].column]

@@ -23,15 +23,7 @@ from numpy.typing import NDArray
 
 from htf.base import arguments
 from htf.errors import InputError, MissingExtraError
-from htf.frame.crs import (
-    CRS84,
-    is_in_degrees,
-    name_of_crs,
-    parse_crs,
-    same_crs,
-    shown_crs,
-    transformer,
-)
+from htf.frame import crs as systems
 from htf.frame.domain import Axis, FloatArray
 from htf.frame.names import MOST_NAMES, Names, Outlines
 from htf.query.polygon_files import ZONES, read_layer
@@ -282,24 +274,24 @@ def _in_crs(
     if own is None or asked is None:
         return shapes, _name(asked if own is None else own.to_json_dict())
     target = _name(asked)
-    if same_crs(own, target):
+    if systems.same_crs(own, target):
         return shapes, target
     moved = _transformed(shapes, own, target)
-    where = f"cannot be transformed from {shown_crs(own)} to {shown_crs(target)}"
+    where = f"cannot be transformed from {systems.shown_crs(own)} to {systems.shown_crs(target)}"
     _check_corners(moved, labels, where)
-    if is_in_degrees(target):
+    if systems.is_in_degrees(target):
         _refuse_jumps(moved, labels)
     return _repaired(moved, labels), target
 
 
 def _name(crs: Any) -> str:
     """The name of a reference system. Longitude and latitude on WGS 84 have only one here."""
-    name = name_of_crs(crs)
-    return CRS84 if same_crs(name, CRS84) else name
+    name = systems.name_of_crs(crs)
+    return systems.CRS84 if systems.same_crs(name, systems.CRS84) else name
 
 
 def _transformed(shapes: Shapes, source: Any, target: str) -> Shapes:
-    shapely, change = need_shapely(), transformer(parse_crs(source), target)
+    shapely, change = need_shapely(), systems.transformer(systems.parse_crs(source), target)
     west, south, east, north = shapely.total_bounds(shapes)
     longest = max(east - west, north - south) / PIECES_OF_LAYER
     rings, polygon = shapely.get_rings(shapely.get_parts(shapes), return_index=True)

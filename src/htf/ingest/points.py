@@ -32,10 +32,9 @@ from htf.ingest.rows import Rows, box_of, cell_of, in_span, inside_of, open_rows
 from htf.ingest.sources import Source, open_source
 from htf.ingest.text import Needed
 from htf.ingest.weights import ABOVE, KEPT, count_weights, only_weighed
-from htf.privacy.apart import ToldApart
 from htf.privacy.distinct import NOT_PEOPLE, most_boxes
-from htf.privacy.origins import FileMark, mark_files
-from htf.privacy.protection import PEOPLE, RECORD, Protection
+from htf.privacy.origins import mark_files
+from htf.privacy.protection import PEOPLE, RECORD
 
 OUTSIDE_OF_BOUNDS = "the engine counted records outside of the bounds: is a file damaged, so that its statistics do not fit its rows?"
 
@@ -190,9 +189,7 @@ def read_matrix(
         return people.count_kept(located, protection.max_records, of_query=of_query, count=records)
 
     opened, counts = _counted(source, domain, reading, count, progress=progress, tell=tell)
-    protection = replace(protection, of_query=opened.of_query)
-    files = mark_files(opened.listing.paths)
-    return _to_matrix(domain, counts, protection, files, reading.told_apart)
+    return _to_matrix(domain, counts, reading, opened)
 
 
 def check_source(source: Any, domain: Domain, reading: Reading) -> None:
@@ -213,14 +210,11 @@ def read_records_per_person(
     """How many people have n records inside the bounds, for n = 1 … most; more count as `most`."""
     if reading.user is None:
         raise InputError("counting records per person needs the column of people: give user")
-    _, histogram = _counted(
-        source,
-        domain,
-        reading,
-        lambda located, _: people.records_of_each(located, most, reading.max_weight or 1),
-        progress=progress,
-        tell=tell,
-    )
+
+    def count(located: Table, _: bool) -> Table:
+        return people.records_of_each(located, most, reading.max_weight or 1)
+
+    _, histogram = _counted(source, domain, reading, count, progress=progress, tell=tell)
     numbers = np.zeros(most, dtype=np.int64)
     numbers[np.asarray(histogram["records"], dtype=np.int64) - 1] = histogram["people"]
     return numbers
@@ -342,15 +336,11 @@ def read_people(
         reading, count=PEOPLE, max_records=None, once_per=None, weight=None, max_weight=None
     )
     most = most_boxes(boxes)
-    _, found = _counted(
-        source,
-        domain,
-        reading,
-        lambda located, _: people.count_distinct(located, most),
-        division,
-        progress=progress,
-        tell=tell,
-    )
+
+    def count(located: Table, _: bool) -> Table:
+        return people.count_distinct(located, most)
+
+    _, found = _counted(source, domain, reading, count, division, progress=progress, tell=tell)
     table = np.zeros((most, boxes), dtype=np.int64)
     places = tuple(np.asarray(found[name], np.int64) for name in (people.RANK, people.BOX))
     ends = zip(places, table.shape, strict=True)
@@ -453,12 +443,9 @@ def _located(
 
 
 def _to_matrix(
-    domain: Domain,
-    counts_by_cell: dict[str, Any],
-    protection: Protection,
-    files: Sequence[FileMark],
-    told_apart: ToldApart | None = None,
+    domain: Domain, counts_by_cell: dict[str, Any], reading: Reading, opened: Source
 ) -> FrequencyMatrix:
+    protection = replace(reading.protection, of_query=opened.of_query)
     order = np.argsort(counts_by_cell[people.CELL])  # the engine returns cells in any order
     keys = np.asarray(counts_by_cell[people.CELL], dtype=np.int64)[order]
     if len(keys) and not 0 <= keys[0] <= keys[-1] < domain.size:
@@ -472,6 +459,5 @@ def _to_matrix(
         kept, above = (int(np.sum(counts_by_cell[name])) for name in (KEPT, ABOVE))
         weighed, some = WeighedRecords(kept - above, above), counts > 0
         keys, counts = keys[some], counts[some]
-    return FrequencyMatrix(
-        domain, unravel(keys, domain.shape), counts, protection, files, weighed, told_apart
-    )
+    files, cells = mark_files(opened.listing.paths), unravel(keys, domain.shape)
+    return FrequencyMatrix(domain, cells, counts, protection, files, weighed, reading.told_apart)
