@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -45,8 +46,7 @@ class Columns:
 
 
 def read_columns(paths: Sequence[Path], name: str) -> Columns:
-    kinds = [quietly(lambda path=path: _read_kinds(path), str(path)) for path in paths]  # type: ignore[misc]
-    return Columns(name, tuple(kinds))
+    return Columns(name, tuple(quietly(partial(_read_kinds, one), str(one)) for one in paths))
 
 
 def _read_kinds(path: Path) -> Kinds:

@@ -22,6 +22,7 @@ from htf.frame.domain import Domain, FloatArray, check_domain
 from htf.ingest.listing import PARQUET_FILES, TEXT_FILES
 from htf.ingest.points import has_columns, weigh_points
 from htf.ingest.reading import check_columns
+from htf.privacy.budget import digest_of
 from htf.privacy.origins import FileMark
 from htf.query.cells import cell_counts
 from htf.release.file import is_release
@@ -74,20 +75,11 @@ def read_prior(source: Any, domain: Domain, columns: Sequence[str] = LON_LAT) ->
     path, key = split_key(source)
     if not is_file(path):
         raise InputError(f"there is no file {path}")
-    mark, digest = _mark(path)
+    mark, digest = FileMark.of(path), digest_of(path)
     name = f"{path.name}:{key}" if key else path.name
     found = Prior.of(_read_values(path, key, domain, columns), domain, name, digest, mark)
     mark.check_unchanged()
     return found
-
-
-def _mark(path: Path) -> tuple[FileMark, str]:
-    """The present state of the file, and its digest."""
-    try:
-        with open(path, "rb") as file:
-            return FileMark.of(path), hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
 
 
 def split_key(source: str | Path) -> tuple[Path, str]:

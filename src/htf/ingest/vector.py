@@ -296,16 +296,11 @@ def _read_by_pyogrio(path: Path, layer: str, geometry: str, names: Sequence[str]
     import pyogrio
 
     plain = [name for name in names if name != geometry]
+    has_points = geometry in names
     with _without_warnings():
-        meta, table = pyogrio.read_arrow(
-            path, layer=layer, columns=plain, read_geometry=geometry in names
-        )
-    if geometry in names:
-        stored = meta["geometry_name"] or "wkb_geometry"
-        table = table.rename_columns(
-            [geometry if one == stored else one for one in table.column_names]
-        )
-    arrays = [table[name] for name in names]
+        meta, table = pyogrio.read_arrow(path, layer=layer, columns=plain, read_geometry=has_points)
+    stored = meta["geometry_name"] or "wkb_geometry"
+    arrays = [table[stored if name == geometry else name] for name in names]
     return pa.table([_without_extension(one) for one in arrays], names=list(names))
 
 
