@@ -21,8 +21,9 @@ from ibis.expr.types import Table
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from htf.base.extras import need
 from htf.base.leftovers import temporary_folder
-from htf.errors import HtfError, InputError, MissingExtraError
+from htf.errors import HtfError, InputError
 from htf.ingest.reading import SPARK
 
 if TYPE_CHECKING:
@@ -217,10 +218,9 @@ def open_duckdb(memory: str | None, database: str | None = None) -> Iterator[Duc
 @contextmanager
 def open_spark(memory: str | None) -> Iterator[Spark]:
     """Use the session that is already running, as on a cluster; else start one on this machine."""
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise MissingExtraError("pyspark", SPARK, "The engine spark") from None
+    need("pyspark", SPARK, "The engine spark")
+    from pyspark.sql import SparkSession
+
     wanted = SPARK_MEMORY if memory is None else read_memory(memory)
     if wanted < LEAST_SPARK_MEMORY:
         raise InputError(f"Spark needs at least {LEAST_SPARK_MEMORY // 10**6}MB, got {memory!r}")

@@ -21,8 +21,9 @@ import pyarrow.parquet as pq
 from ibis.expr.types import FloatingValue, Value
 from numpy.typing import NDArray
 
+from htf.base.extras import need
 from htf.base.processes import once_per_process
-from htf.errors import InputError, MissingExtraError
+from htf.errors import InputError
 from htf.frame.crs import CRS84, name_of_crs, parse_crs, transformer
 from htf.frame.domain import FloatArray
 from htf.ingest.columns import OF_GEOMETRY
@@ -86,10 +87,7 @@ def decode_points(values: NDArray[Any], number: int) -> FloatArray:
 
 @lru_cache
 def _decoder(part: str, columns_as: str) -> Any:
-    try:
-        import shapely  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("shapely", "geo", "Reading geometries") from None
+    need("shapely", "geo", "Reading geometries")
 
     def decode(values: NDArray[Any]) -> FloatArray:
         return decode_points(values, OF_GEOMETRY.index(part))

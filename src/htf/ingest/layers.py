@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.base import arguments
-from htf.errors import InputError, MissingExtraError
+from htf.base.extras import need
+from htf.errors import InputError
 from htf.frame import crs as systems
 from htf.frame.domain import Axis, FloatArray
 from htf.frame.names import MOST_NAMES, Names, Outlines
@@ -124,10 +125,7 @@ def _level_names(by: object, within: object) -> list[str]:
 
 def _read_frame(layer: Any) -> tuple[Any, str]:
     """The layer as a frame of GeoPandas, and its name for messages."""
-    try:
-        import geopandas
-    except ImportError:
-        raise MissingExtraError("geopandas", "geo", "Reading a layer of zones") from None
+    geopandas = need("geopandas", "geo", "Reading a layer of zones")
     if isinstance(layer, (str, Path)):
         return read_layer(Path(layer), ZONES), Path(layer).name
     if not isinstance(layer, geopandas.GeoDataFrame):

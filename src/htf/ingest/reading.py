@@ -17,18 +17,9 @@ from htf.base import arguments
 from htf.base.options import AUTO, DURING, READ, WEIGHT, option, spoken
 from htf.errors import InputError
 from htf.ingest.time_formats import TimeFormat
+from htf.privacy import protection as units
 from htf.privacy.apart import ToldApart
-from htf.privacy.protection import (
-    COUNTED,
-    NO_WEIGHT_ONCE,
-    ONCE_PER,
-    PEOPLE,
-    PERIODS,
-    PERSON,
-    RECORDS,
-    SHARES_OF_A_PERSON,
-    Protection,
-)
+from htf.privacy.protection import PEOPLE, PERSON, RECORDS, Protection
 
 if TYPE_CHECKING:
     from htf.frame.domain import Domain
@@ -39,6 +30,7 @@ TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # per 
 LARGEST_OFFSET = 24 * 3600
 POINT, COMMA = DECIMALS = (".", ",")
 TEXTS = ("table", "sql", "memory", "crs", "user", "time", "time_format")
+OF_UNITS = (("once_per", units.ONCE_PER), ("count", units.COUNTED), ("per", units.PERIODS))
 UTF8 = ("utf-8", "utf-8-sig")
 # Encodings in which no byte changes how later lines are read, by the names that Python gives them.
 STATELESS = re.compile(
@@ -163,12 +155,12 @@ class Reading(Access):
     count: str | None = option(
         "What to count, with --user: (split) people, each of whom counts once, split across their records; or "
         "records, at most K per person.  [default: records with --max-records, else split people]",
-        "|".join(reversed(COUNTED)),
+        "|".join(reversed(units.COUNTED)),
     )
     per: str | None = option(
         "With --user: epsilon protects a person in one such period, not over all of time. A person counts in "
         "each period.",
-        "|".join(PERIODS),
+        "|".join(units.PERIODS),
     )
     max_records: int | str | None = option(
         "Count records, and keep at most K per person. auto finds the K of least expected error, with noise.",
@@ -176,7 +168,7 @@ class Reading(Access):
     )
     once_per: str | None = option(
         "Before that, keep one record per person and cell for each hour or day, or overall.",
-        "|".join(ONCE_PER),
+        "|".join(units.ONCE_PER),
     )
     weight: str | None = option("The column.", group=WEIGHT)
     max_weight: int | None = option("The limit.", group=WEIGHT)
@@ -216,7 +208,7 @@ class Reading(Access):
         arguments.flag(self.allow_empty, "allow_empty")
         if self.columns is not None:
             check_columns(self.columns)
-        for name, known in (("once_per", ONCE_PER), ("count", COUNTED), ("per", PERIODS)):
+        for name, known in OF_UNITS:
             if getattr(self, name) is not None:
                 arguments.choice(getattr(self, name), known, name)
         arguments.choice(self.time_unit, TIME_UNITS, "the unit of times (time_unit)")
@@ -253,7 +245,7 @@ class Reading(Access):
             return
         Protection(weight=self.weight, max_weight=self.max_weight)  # type: ignore[arg-type]
         if self.once_per is not None:
-            raise InputError(NO_WEIGHT_ONCE)
+            raise InputError(units.NO_WEIGHT_ONCE)
 
     def _check_people(self) -> None:
         """Refuse options that need a column of people, or of times, which is not named."""
@@ -305,7 +297,7 @@ class Reading(Access):
                 )
             found = Protection()
         elif self.counted == PEOPLE:
-            shares = SHARES_OF_A_PERSON
+            shares = units.SHARES_OF_A_PERSON
             found = Protection(
                 PERSON, once_per=self.once_per, count=PEOPLE, per=self.per, shares=shares
             )

@@ -27,8 +27,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from htf.base import arguments
+from htf.base.extras import need
 from htf.base.options import spoken
-from htf.errors import InputError, MissingExtraError
+from htf.errors import InputError
 from htf.files import is_file
 from htf.frame.crs import name_of_crs
 from htf.ingest import sqlite
@@ -512,10 +513,7 @@ def _sqlite_source(
 
 
 def _connect_postgres(name: str) -> Any:
-    try:
-        import psycopg  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("psycopg", "postgres", "Reading from PostgreSQL") from None
+    need("psycopg", "postgres", "Reading from PostgreSQL")
     return quietly(
         lambda: ibis.connect(name.replace("postgresql://", "postgres://", 1)), "from the server"
     )
@@ -593,8 +591,7 @@ def _ibis_table(table: Any, access: Access) -> Iterator[Source]:
             chosen = table.select(*names)
             if engine.backend is backend:
                 return chosen
-            reader = quietly(lambda: backend.to_pyarrow_batches(chosen), "the Ibis table")
-            return _copy(engine, reader, names, "the Ibis table")
+            return _moved(engine, backend, chosen, "the Ibis table")
 
         of_query = _is_query(table.op(), engine, backend)
         yield _collating(engine, "the Ibis table", table, select, of_query)
@@ -640,11 +637,12 @@ def moved(source: Source, rows: Table, memory: str | None) -> Iterator[tuple[Eng
     """The rows of a database that cannot call our functions, in a DuckDB of our own, which keeps on disk what does
     not fit into memory. They are read once, in batches."""
     with open_duckdb(memory) as engine:
-        backend = source.engine.backend
-        reader = quietly(
-            lambda: backend.to_pyarrow_batches(rows, chunk_size=ROWS_AT_ONCE), source.name
-        )
-        yield engine, _copy(engine, reader, rows.columns, source.name)
+        yield engine, _moved(engine, source.engine.backend, rows, source.name)
+
+
+def _moved(engine: DuckDB, backend: Any, rows: Table, what: str) -> Table:
+    reader = quietly(lambda: backend.to_pyarrow_batches(rows, chunk_size=ROWS_AT_ONCE), what)
+    return _copy(engine, reader, rows.columns, what)
 
 
 @contextmanager

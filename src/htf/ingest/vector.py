@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from htf.errors import InputError, MissingExtraError
+from htf.base.extras import need
+from htf.errors import InputError
 from htf.frame.crs import CRS84, name_of_crs
 from htf.ingest import sqlite
 from htf.ingest.engines import quietly
@@ -269,10 +270,7 @@ def _well_known(blob: Any) -> bytes | None:
 
 
 def _open_by_pyogrio(path: Path, name: str, wanted: str | None) -> LayerFile:
-    try:
-        import pyogrio
-    except ImportError:
-        raise MissingExtraError("pyogrio", "geo", f"Reading {path.suffix} files") from None
+    pyogrio = need("pyogrio", "geo", f"Reading {path.suffix} files")
     with _without_warnings():
         layer = _choose([str(one) for one, _ in pyogrio.list_layers(path)], wanted, name)
         info = pyogrio.read_info(path, layer=layer)
