@@ -590,9 +590,8 @@ def _hints(check: PointsCheck, reading: Reading, given: Reading) -> Iterator[str
         )
 
 
-IN_COMMAND = (
-    "crs", "table", "sql", "encoding", "skip_lines", "skip_last", "user", "time", "time_format", "decimal", "time_unit",
-)  # fmt: skip
+OF_SOURCE = ("crs", "table", "sql", "encoding", "skip_lines", "skip_last")
+OF_RECORDS = ("user", "time", "time_format", "decimal", "time_unit")
 GUESSED = {
     "encoding": "The text is not UTF-8",
     "skip_lines": "Lines come before the names of columns",
@@ -612,7 +611,7 @@ def _command(source: Any, rows: Rows, told_map: Sequence[str]) -> str:
     if not rows.fields[0].of_geometry:
         parts += ["--x", rows.fields[0].column, "--y", rows.fields[1].column]
     usual = {one.name: one.default for one in fields_of(Reading)}
-    for one in IN_COMMAND:
+    for one in (*OF_SOURCE, *OF_RECORDS):
         if (value := getattr(reading, one)) != usual[one]:
             parts += words_of(Reading, one, value)
     stem = "" if "://" in name else f"{Path(name).name.split('.')[0]}-"
