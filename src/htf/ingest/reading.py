@@ -306,7 +306,7 @@ class Reading(Access):
                 "to count records and protect people, give the number of records to keep per person: --max-records K "
                 "(in Python: max_records); or count split people, who need none (--count people; in Python: count)"
             )
-        elif self.max_records == AUTO:
+        elif isinstance(self.max_records, str) and self.max_records == AUTO:
             raise InputError(
                 "max_records='auto' is for htf release and htf.Recipe: here give the number that "
                 "htf.best_max_records(activity, epsilon) finds"
