@@ -26,7 +26,7 @@ from htf.ingest.people import CELL
 from htf.ingest.points import _to_matrix, read_matrix, read_records_per_person
 from htf.ingest.reading import Reading
 from htf.ingest.rows import cell_of
-from htf.privacy.protection import OF_RECORDS
+from htf.ingest.sources import Source
 from support import dense, grid
 from telling import examples
 
@@ -373,6 +373,9 @@ def test_places_outside_have_no_cell_on_any_engine() -> None:
     assert found["cell"].to_pylist() == [*[None] * 4, 0, 1, 2, *[None] * 3]
 
 
+NO_SOURCE = Source(None, "", (), None)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("cells", "records", "says"),
     [
@@ -384,10 +387,10 @@ def test_places_outside_have_no_cell_on_any_engine() -> None:
 )
 def test_counts_that_no_engine_can_mean(cells: list[int], records: list[int], says: str) -> None:
     with pytest.raises(InputError, match=says):
-        _to_matrix(grid(2, 2), {CELL: cells, "records": records}, OF_RECORDS, [])
+        _to_matrix(grid(2, 2), {CELL: cells, "records": records}, Reading(), NO_SOURCE)
 
 
 def test_as_many_records_as_are_supported() -> None:
     found = {CELL: [3, 0], "records": [1, MOST_RECORDS - 1]}
-    matrix = _to_matrix(grid(2, 2), found, OF_RECORDS, [])
+    matrix = _to_matrix(grid(2, 2), found, Reading(), NO_SOURCE)
     assert dense(matrix).tolist() == [[MOST_RECORDS - 1, 0], [0, 1]]

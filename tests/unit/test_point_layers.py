@@ -324,12 +324,7 @@ def test_no_warning_quotes_a_record_of_a_shapefile(tmp_path: Path) -> None:
         check_points(path)
 
 
-@pytest.mark.parametrize("size", [1, 7, 1 << 20])
-def test_geojson_is_read_in_parts(
-    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Wherever a part ends, also within a number or a character."""
-    monkeypatch.setattr(vector, "CHARACTERS_AT_ONCE", size)
+def test_geojson_is_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vector, "ROWS_AT_ONCE", 3)
     path = tmp_path / "a.geojson"
     frame().assign(Who=["Zoë", "Jürgen", 'a"b', "x\ny"]).to_file(path)

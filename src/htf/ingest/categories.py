@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from htf.errors import InputError
 from htf.files import is_file
 from htf.frame.domain import Axis
 from htf.frame.names import Names
 from htf.ingest.layers import check_nesting, order_of
-
-if TYPE_CHECKING:
-    pass
 
 LISTS, TABLES = (".txt",), (".csv",)
 OTHER = "other"

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from dataclasses import fields as fields_of
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,39 +23,15 @@ from htf.base.options import words_of
 from htf.errors import InputError
 from htf.frame.axis import PLACE
 from htf.frame.domain import Domain, check_domain
+from htf.ingest import columns, looking
 from htf.ingest import expressions as ex
-from htf.ingest.columns import (
-    Field,
-    check_there,
-    columns_in,
-    find_fields,
-    fits,
-    inputs,
-    like,
-    likely_pairs,
-)
 from htf.ingest.engines import Progress
-from htf.ingest.looking import (
-    LEAST_SECONDS,
-    NUMBERS,
-    TIMES,
-    WHOLE_NUMBERS,
-    Looked,
-    decimal_of,
-    kind_of,
-    look,
-    totals_after,
-    unit_of,
-)
 from htf.ingest.reading import POINT, Reading
-from htf.ingest.rows import Rows, open_rows, within
+from htf.ingest.rows import Rows, open_rows, places_in, within
 from htf.ingest.sources import Source, is_arrays, listed, open_source
 from htf.ingest.text import Needed
 from htf.ingest.time_formats import likely_formats
 from htf.ingest.unread import EYES_ONLY, count_unread, describe
-
-if TYPE_CHECKING:
-    pass
 
 POINTS = "points"
 TRIED = 1000  # rows, before a charge
@@ -136,8 +112,8 @@ class PointsCheck:
     first: str | None
     last: str | None
     at_zero: int
-    hints: Sequence[str]
-    command: str
+    hints: Sequence[str] = ()
+    command: str = ""
 
     def __repr__(self) -> str:
         return f"PointsCheck({self.source}, exact numbers not shown: print it)"
@@ -236,9 +212,8 @@ def check_points(
     >>> check.inside, check.outside
     (1, 1)
     """
-    given = locals()  # here the arguments alone, whose names and defaults are those of Reading
-    named = {one.name: given[one.name] for one in fields_of(Reading) if one.name in given}
-    return check_source(source, domain, Reading(**named), progress=progress)
+    reading = Reading.of(locals())  # here the arguments alone
+    return check_source(source, domain, reading, progress=progress)
 
 
 def check_source(
@@ -252,32 +227,32 @@ def check_source(
 ) -> PointsCheck:
     """As `check_points`, with its options in one object. `told_map` are the options that gave the map; or the name of the
     `recipe` that says all. Where the columns of all axes are named, records are looked for along all of them."""
-    if domain is not None:
-        domain = _looked_along(check_domain(domain), reading)
+    named = () if reading.columns is None else reading.columns
+    if domain is not None and len(named) != len(columns.inputs(check_domain(domain))):
+        domain = Domain(domain.axes[: 1 if domain.axes[0].inputs == PLACE else 2], domain.crs)
     arguments.function(progress, "progress")
-    if is_arrays(source):
-        reading = _of_arrays(source, reading)
+    looked: looking.Looked | None = None
+    used = _of_arrays(source, reading) if is_arrays(source) else reading
     with listed(source, reading.table) as listing:
-        looked: Looked | None = None
         if listing is not None and listing.is_text:
-            looked = look(listing, reading, columns_in(reading.columns or (), reading.others, ()))
-        used = reading if looked is None else looked.reading
+            there = columns.columns_in(used.columns or (), used.others, ())
+            looked = looking.look(listing, used, there)
+            used = looked.reading
         try:
             rows, check = _look_at(source, domain, used, looked, progress)
         except InputError:
-            totals = 0 if looked is None or listing is None else totals_after(listing, looked)
-            if not totals or used.skip_last:
+            if listing is None or looked is None or used.skip_last:
+                raise
+            totals = looking.totals_after(listing, looked)
+            if not totals:
                 raise
             used = replace(used, skip_last=totals)
             rows, check = _look_at(source, domain, used, looked, progress)
-    return _advised(source, rows, check, reading, told_map, recipe)
-
-
-def _looked_along(domain: Domain, reading: Reading) -> Domain:
-    """The map with all of its axes, if their columns are named; else the place alone."""
-    if len(reading.columns or ()) == len(inputs(domain)):
-        return domain
-    return Domain(domain.axes[: 1 if domain.axes[0].inputs == PLACE else 2], domain.crs)
+    hints = tuple(_hints(check, rows.reading, reading))
+    command = _command(source, rows, told_map)
+    if recipe is not None:
+        command = shlex.join(["htf", "release", recipe, "-o", f"{Path(recipe).stem}.parquet"])
+    return replace(check, hints=hints, command=command)
 
 
 def _of_arrays(source: Any, reading: Reading) -> Reading:
@@ -293,46 +268,43 @@ def _look_at(
     source: Any,
     domain: Domain | None,
     reading: Reading,
-    looked: Looked | None,
+    looked: looking.Looked | None,
     progress: Progress | None,
 ) -> tuple[Rows, PointsCheck]:
     """What is found, and the rows as they were read."""
     with _opened(source, reading, looked) as opened:
-        sample = _sample(opened)
-        kinds = _kinds(opened, sample)
-        rows = _guessed(opened, kinds, sample, reading, domain)
-        if domain is not None:
-            rows = replace(rows, domain=domain)
-        counts = _count(rows, domain is not None and _is_plain_map(rows), progress)
-        is_fine = counts["fine"] == counts["total"] and _is_of_places(rows)
+        seen = _seen(opened)
+        rows = _guessed(opened, seen, reading, domain)
+        reading, fields = rows.reading, rows.fields
+        counts = _count(rows, domain, progress)
+        # A pass over places, people and times sees all that is read, if there is no more.
+        sees_all = len(fields) == 2 and reading.weight is None
+        is_fine = sees_all and counts["fine"] == counts["total"]
         unread = [] if is_fine else _unread(rows)
-        if domain is not None and "inside" not in counts:
-            counts["inside"] = _count_inside(rows)
-            counts["swapped"] = _count_inside(rows.swapped)
         people = _people(rows)
-        opened.check_unchanged()
-    reading, fields = rows.reading, rows.fields
+        opened.listing.check_unchanged()
     extent = [counts[name] for name in ("x_low", "x_high", "y_low", "y_high")]
-    inside = None if domain is None else int(counts["inside"] or 0)
-    roles = {"x": _told_field(fields[0]), "y": _told_field(fields[1])}
-    roles |= {n: v for n, v in (("user", reading.user), ("time", reading.time)) if v is not None}
+    inside, swapped, placed, first, last = (
+        None if (found := counts.get(name)) is None else int(found)
+        for name in ("inside", "swapped", "placed", "first", "last")
+    )
+    places = {"x": _told_field(fields[0]), "y": _told_field(fields[1])}
+    others = {"user": reading.user, "time": reading.time}
     check = PointsCheck(
         source=opened.name,
         rows=int(counts["total"] or 0),
-        columns=kinds,
-        roles=roles,
+        columns=seen.kinds,
+        roles=places | {role: name for role, name in others.items() if name is not None},
         unread=unread,
         inside=inside,
-        outside=None if inside is None else int(counts["placed"] or 0) - inside,
-        swapped=None if domain is None else int(counts["swapped"] or 0),
-        extent=None if None in extent else tuple(float(one or 0.0) for one in extent),
+        outside=None if inside is None else (placed or 0) - inside,
+        swapped=swapped,
+        extent=None if None in extent else tuple(one or 0.0 for one in extent),
         people=None if people is None else int(people.sum()),
         records_per_person={} if people is None else _quantiles(people),
-        first=_moment(counts.get("first")),
-        last=_moment(counts.get("last")),
+        first=_moment(first),
+        last=_moment(last),
         at_zero=int(counts["at_zero"] or 0),
-        hints=(),
-        command="",
     )
     return rows, check
 
@@ -341,111 +313,105 @@ def _look_at(
 
 
 @contextmanager
-def _opened(source: Any, reading: Reading, looked: Looked | None) -> Iterator[Source]:
+def _opened(source: Any, reading: Reading, looked: looking.Looked | None) -> Iterator[Source]:
     wanted, others = list(reading.columns or ()), reading.others
 
     def has_columns(header: Sequence[str]) -> bool:
         if looked is not None:
             return tuple(header) == looked.layout.header
-        return fits([*wanted, None, None], others, header)
+        return columns.fits([*wanted, None, None], others, header)
 
     with open_source(source, reading, Needed(has_columns, "columns", quick=True)) as opened:
         if not opened.columns:
             raise InputError(f"{opened.name} has no columns: points need those of x and y")
-        if opened.of_records is None:
-            yield opened
-            return
-        there = (*opened.of_records, *opened.columns)
-        for name in columns_in(wanted, others, ()):
-            check_there(name, there)
+        there = (*(opened.of_records or ()), *opened.columns)
+        for name in () if opened.of_records is None else columns.columns_in(wanted, others, ()):
+            columns.check_there(name, there)
         yield replace(opened, columns=there)
 
 
-def _sample(opened: Source) -> dict[str, Any]:
-    """The first rows."""
+class _Seen(NamedTuple):
+    """The first rows, and the kind of each column."""
+
+    sample: Mapping[str, Any]
+    kinds: Mapping[str, str]
+
+
+def _seen(opened: Source) -> _Seen:
+    names = opened.columns
     if opened.first_rows is not None:
-        return opened.first_rows(SAMPLE)
-    table = opened.select(opened.columns)
-    return opened.engine.run(table.limit(SAMPLE), opened.name)
-
-
-def _kinds(opened: Source, sample: Mapping[str, Any]) -> dict[str, str]:
-    if opened.text:
-        kinds = {name: kind_of(_texts(sample[name])) for name in opened.columns}
+        sample = opened.first_rows(SAMPLE)
     else:
-        schema = opened.select(opened.columns).schema()
-        kinds = {name: str(schema[name]) for name in opened.columns}
-    return kinds if opened.geometry is None else {**kinds, opened.geometry: POINTS}
+        sample = opened.engine.run(opened.select(names).limit(SAMPLE), opened.name)
+    if opened.text:
+        kinds = {name: looking.kind_of(_texts(sample[name])) for name in names}
+    else:
+        kinds = {name: str(kind) for name, kind in opened.select(names).schema().items()}
+    points = {} if opened.geometry is None else {opened.geometry: POINTS}
+    return _Seen(sample, {**kinds, **points})
 
 
 def _texts(values: Any) -> list[str]:
     return [one for one in values if isinstance(one, str)]
 
 
-def _guessed(
-    opened: Source,
-    kinds: Mapping[str, str],
-    sample: Mapping[str, Any],
-    reading: Reading,
-    domain: Domain | None,
-) -> Rows:
+def _guessed(opened: Source, seen: _Seen, reading: Reading, domain: Domain | None) -> Rows:
     """The columns and options that were given, and sensible guesses for the others."""
-    there = opened.columns
-    plane = Domain.from_bounds(*WORLD, 2, crs=None)
-    wanted = list(reading.columns or (None, None))
-    if domain is not None and len(inputs(domain)) > 2:
+    there, kinds, plane = opened.columns, seen.kinds, Domain.from_bounds(*WORLD, 2, crs=None)
+    if domain is not None and len(columns.inputs(domain)) > 2:
         plane = domain
-    wanted = wanted[: len(inputs(plane))]
-    if wanted == [None, None] and opened.geometry is None and len(likely_pairs(there)) > 1:
-        wanted = list(likely_pairs(there)[0])
-    named = opened.called(columns_in(wanted, reading.others, there))
-    fields = find_fields(named.columns, plane, wanted, opened.geometry)
+    wanted = list(reading.columns or (None, None))[: len(columns.inputs(plane))]
+    if wanted == [None, None] and opened.geometry is None and len(columns.likely_pairs(there)) > 1:
+        wanted = list(columns.likely_pairs(there)[0])
+    named = opened.called(columns.columns_in(wanted, reading.others, there))
+    fields = columns.find_fields(named.columns, plane, wanted, opened.geometry)
     for name in reading.others:
-        check_there(name, named.columns)
-    taken = {like(field.column, there) for field in fields}
+        columns.check_there(name, named.columns)
+    places = [columns.like(field.column, there) or field.column for field in fields]
+    free = [name for name in there if name not in places]
     if reading.user is None:
-        reading = replace(reading, user=_first(there, OF_PEOPLE, taken))
+        people = [name for name in free if OF_PEOPLE.fullmatch(_plain(name))]
+        reading = replace(reading, user=next(iter(people), None))
     if reading.time is None:
-        times = [n for n in there if n not in taken and _is_time(kinds[n], sample.get(n))]
+        times = [name for name in free if _is_time(kinds[name], seen.sample.get(name))]
         named_so = [name for name in times if OF_TIMES.fullmatch(_plain(name))]
         likely = named_so or [name for name in times if not _is_number(kinds[name])]
-        reading = replace(reading, time=likely[0] if likely else None)
+        reading = replace(reading, time=next(iter(likely), None))
     if opened.text and reading.decimal == POINT:
-        of_places = [kinds[like(field.column, there) or field.column] for field in fields]
-        reading = replace(reading, decimal=decimal_of(of_places))
-    reading = _with_form(reading, kinds, sample, there)
-    used = columns_in([field.column for field in fields], reading.others, there)
-    return Rows(replace(opened, decimal=reading.decimal).called(used), plane, reading, fields)
+        reading = replace(reading, decimal=looking.decimal_of([kinds[name] for name in places]))
+    reading = _with_form(reading, seen, there)
+    used = columns.columns_in([field.column for field in fields], reading.others, there)
+    opened = replace(opened, decimal=reading.decimal).called(used)
+    return Rows(opened, plane if domain is None else domain, reading, fields)
 
 
-def _with_form(
-    reading: Reading, kinds: Mapping[str, str], sample: Mapping[str, Any], there: Sequence[str]
-) -> Reading:
+def _with_form(reading: Reading, seen: _Seen, there: Sequence[str]) -> Reading:
     """The same with the form or the unit of times, if they are not the usual ones."""
     if reading.time is None or reading.time_format is not None:
         return reading
-    name = like(reading.time, there) or reading.time
-    values = sample.get(name, ())
+    name = columns.like(reading.time, there) or reading.time
+    values = seen.sample.get(name, ())
     texts = _texts(values)
-    if texts and kinds[name] != TIMES and (forms := likely_formats(texts)):
+    if texts and seen.kinds[name] != looking.TIMES and (forms := likely_formats(texts)):
         return replace(reading, time_format=forms[0])
     numbers = _as_numbers(values)
     if len(numbers) and reading.time_unit == "s":
-        return replace(reading, time_unit=unit_of(float(np.median(numbers))))
+        return replace(reading, time_unit=looking.unit_of(float(np.median(numbers))))
     return reading
 
 
 def _is_time(kind: str, values: Any) -> bool:
-    if kind.startswith((TIMES, "timestamp", "date")):
+    if kind.startswith((looking.TIMES, "timestamp", "date")):
         return True
     if not _is_number(kind):
         return False
     numbers = _as_numbers(() if values is None else values)
-    return len(numbers) > 0 and bool(np.median(numbers) >= LEAST_SECONDS)
+    return len(numbers) > 0 and bool(np.median(numbers) >= looking.LEAST_SECONDS)
 
 
 def _is_number(kind: str) -> bool:
-    return kind in (WHOLE_NUMBERS, NUMBERS) or kind.startswith(("int", "uint", "float"))
+    of_text = (looking.WHOLE_NUMBERS, looking.NUMBERS)
+    return kind in of_text or kind.startswith(("int", "uint", "float"))
 
 
 def _as_numbers(values: Any) -> Any:
@@ -457,11 +423,6 @@ def _as_numbers(values: Any) -> Any:
     return numbers[np.isfinite(numbers)]
 
 
-def _first(names: Sequence[str], pattern: re.Pattern[str], taken: set[str | None]) -> str | None:
-    found = [one for one in names if pattern.fullmatch(_plain(one)) and one not in taken]
-    return found[0] if found else None
-
-
 def _plain(name: str) -> str:
     """`Rider ID` is rider_id."""
     return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).casefold())
@@ -470,8 +431,8 @@ def _plain(name: str) -> str:
 # Counting ----------------------------------------------------------------------------------------
 
 
-def _count(rows: Rows, on_map: bool, progress: Progress | None) -> dict[str, float | None]:
-    """Everything that one pass over the rows can count."""
+def _count(rows: Rows, domain: Domain | None, progress: Progress | None) -> dict[str, float | None]:
+    """Everything that one pass over the rows can count, and how many are inside the map."""
     table, reading = rows.table(), rows.reading
     x, y = (ex.within(rows.values(table)[n], -FARTHEST, FARTHEST) for n in ("v0", "v1"))
     values = {"x": x, "y": y}
@@ -480,27 +441,32 @@ def _count(rows: Rows, on_map: bool, progress: Progress | None) -> dict[str, flo
     if reading.user is not None:
         values["person"] = rows.person(table)
     read = table.select(**values)
-    aggregates: dict[str, Any] = {"total": read.count()}
-    aggregates |= {f"{n}_{end}": getattr(read[n], of)() for n in "xy" for end, of in ENDS.items()}
     is_placed = read.x.notnull() & read.y.notnull()
     is_fine = is_placed
     for name in set(values) - {"x", "y"}:
         is_fine = is_fine & read[name].notnull()
-    aggregates |= {"placed": is_placed.sum(), "fine": is_fine.sum()}
-    aggregates["at_zero"] = ((read.x == ex.constant(0.0)) & (read.y == ex.constant(0.0))).sum()
+    is_at_zero = (read.x == ex.constant(0.0)) & (read.y == ex.constant(0.0))
+    aggregates: dict[str, Any] = {
+        "total": read.count(),
+        **{f"{n}_{end}": getattr(read[n], of)() for n in "xy" for end, of in ENDS.items()},
+        "placed": is_placed.sum(),
+        "fine": is_fine.sum(),
+        "at_zero": is_at_zero.sum(),
+    }
     if reading.time is not None:
         aggregates |= {"first": read.seconds.min(), "last": read.seconds.max()}
-    if on_map:
+    # Whether x and y are compared with bounds as they are.
+    is_flat = domain is not None and domain.dimensions == 2 and not domain.outlined
+    if is_plain := domain is not None and is_flat and rows.crs is None:
         for name, places in (("inside", (read.x, read.y)), ("swapped", (read.y, read.x))):
-            aggregates[name] = within(places, rows.domain).sum()
+            aggregates[name] = within(places, domain).sum()
     opened = rows.opened
-    counts = opened.engine.run(read.agg(**aggregates), opened.name, progress)
-    return {name: _number(first[0]) for name, first in counts.items()}
-
-
-def _is_of_places(rows: Rows) -> bool:
-    """Whether a pass over places, people and times sees all that is read."""
-    return len(rows.fields) == 2 and rows.reading.weight is None
+    found = opened.engine.run(read.agg(**aggregates), opened.name, progress)
+    counts = {name: _number(first[0]) for name, first in found.items()}
+    if domain is not None:
+        for name, asked in (("inside", rows), ("swapped", rows.swapped)):
+            counts[name] = (counts[name] or 0) if is_plain else _count_inside(asked)
+    return counts
 
 
 def _unread(rows: Rows) -> list[dict[str, Any]]:
@@ -533,16 +499,11 @@ def try_rows(source: Any, domain: Domain, reading: Reading) -> str | None:
 ENDS = {"low": "min", "high": "max"}
 
 
-def _is_plain_map(rows: Rows) -> bool:
-    """Whether x and y are compared with bounds as they are."""
-    return rows.domain.dimensions == 2 and not rows.domain.outlined and rows.crs is None
-
-
 def _count_inside(rows: Rows, most: int | None = None) -> int:
     """How many rows, or of the first, are inside any map: of zones, of another reference system, or with further axes."""
     with rows.placed(rows.table(most)) as (engine, placed):
-        places = [placed[f"p{n}"] for n in range(rows.domain.dimensions)]
-        counts = engine.run(placed.agg(n=within(places, rows.domain).sum()), rows.opened.name)
+        is_inside = within(places_in(placed, rows.domain), rows.domain)
+        counts = engine.run(placed.agg(n=is_inside.sum()), rows.opened.name)
     return int(_number(counts["n"][0]) or 0)
 
 
@@ -575,46 +536,29 @@ def _number(value: Any) -> float | None:
     return None if value is None or np.isnan(float(value)) else float(value)
 
 
-def _moment(seconds: float | None) -> str | None:
+def _moment(seconds: int | None) -> str | None:
     if seconds is None:
         return None
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).isoformat()[:19]
 
 
-def _told_field(field: Field) -> str:
+def _told_field(field: columns.Field) -> str:
     return f"{field.part} of {field.column}" if field.of_geometry else field.column
 
 
 # Advice ------------------------------------------------------------------------------------------
 
 
-def _advised(
-    source: Any,
-    rows: Rows,
-    check: PointsCheck,
-    given: Reading,
-    told_map: Sequence[str],
-    recipe: str | None,
-) -> PointsCheck:
-    name = str(source) if isinstance(source, (str, Path)) else "FILE"
-    if "://" in name:  # it may hold a password
-        name = "postgresql://USER@HOST/DATABASE"
-    hints = tuple(_hints(check, rows.reading, given))
-    if recipe is not None:
-        command = shlex.join(["htf", "release", recipe, "-o", f"{Path(recipe).stem}.parquet"])
-    else:
-        command = _command(name, rows, told_map)
-    return replace(check, hints=hints, command=command)
-
-
 def _hints(check: PointsCheck, reading: Reading, given: Reading) -> Iterator[str]:
-    for one in ("encoding", "skip_lines", "skip_last", "decimal", "time_format", "time_unit"):
+    for one, found in GUESSED.items():
         if getattr(reading, one) != getattr(given, one):
             words = words_of(Reading, one, getattr(reading, one))
-            yield f"{GUESSED[one]}. A release never guesses that, so give it {shlex.join(words)}"
+            yield f"{found}. A release never guesses that, so give it {shlex.join(words)}"
     if check.inside is not None and check.swapped is not None and check.swapped > check.inside:
         yield "More places would be inside the bounds if x and y were swapped: are --x and --y, or the bounds, right?"
-    if check.extent is not None and _beyond_degrees(check.extent) and reading.crs is None:
+    west, east, south, north = check.extent or (0.0,) * 4
+    is_beyond = west < -360 or east > 360 or south < -180 or north > 180  # degrees
+    if is_beyond and reading.crs is None:
         yield (
             "Some x or y are no degrees. If all are in another reference system, name it with --read points-crs, and that of "
             "the map with --crs. If only a few are odd, they are left out."
@@ -634,7 +578,7 @@ def _hints(check: PointsCheck, reading: Reading, given: Reading) -> Iterator[str
         )
     else:
         yield (
-            f"With --user {_quoted(reading.user)} epsilon protects people, with all their records. Is this column the "
+            f"With --user {shlex.quote(str(reading.user))} epsilon protects people, with all their records. Is this column the "
             "person, and not the record?"
         )
         if check.people == check.rows:
@@ -646,6 +590,8 @@ def _hints(check: PointsCheck, reading: Reading, given: Reading) -> Iterator[str
         )
 
 
+OF_SOURCE = ("crs", "table", "sql", "encoding", "skip_lines", "skip_last")
+OF_RECORDS = ("user", "time", "time_format", "decimal", "time_unit")
 GUESSED = {
     "encoding": "The text is not UTF-8",
     "skip_lines": "Lines come before the names of columns",
@@ -656,41 +602,21 @@ GUESSED = {
 }
 
 
-def _beyond_degrees(extent: Sequence[float]) -> bool:
-    x_low, x_high, y_low, y_high = extent
-    return x_low < -360 or x_high > 360 or y_low < -180 or y_high > 180
-
-
-def _command(name: str, rows: Rows, told_map: Sequence[str]) -> str:
+def _command(source: Any, rows: Rows, told_map: Sequence[str]) -> str:
     """`htf release` with the options that these points need."""
+    name = str(source) if isinstance(source, (str, Path)) else "FILE"
+    if "://" in name:  # it may hold a password
+        name = "postgresql://USER@HOST/DATABASE"
     reading, parts = rows.reading, ["htf", "release", name]
     if not rows.fields[0].of_geometry:
         parts += ["--x", rows.fields[0].column, "--y", rows.fields[1].column]
-    for one in (
-        "crs",
-        "table",
-        "sql",
-        "encoding",
-        "skip_lines",
-        "skip_last",
-        "user",
-        "time",
-        "time_format",
-    ):
-        if getattr(reading, one) is not None:
-            parts += words_of(Reading, one, getattr(reading, one))
-    for one, usual in (("decimal", POINT), ("time_unit", "s")):
-        if (found_one := getattr(reading, one)) != usual:
-            parts += words_of(Reading, one, found_one)
-    output = (
-        "release.parquet" if "://" in name else f"{Path(name).name.split('.')[0]}-release.parquet"
-    )
-    parts += [*(told_map or ["--bounds", "W,S,E,N"]), "--epsilon", "1", "-o", output]
-    return shlex.join(parts)
-
-
-def _quoted(value: object) -> str:
-    return shlex.quote(str(value))
+    usual = {one.name: one.default for one in fields_of(Reading)}
+    for one in (*OF_SOURCE, *OF_RECORDS):
+        if (value := getattr(reading, one)) != usual[one]:
+            parts += words_of(Reading, one, value)
+    stem = "" if "://" in name else f"{Path(name).name.split('.')[0]}-"
+    bounds = told_map or ["--bounds", "W,S,E,N"]
+    return shlex.join([*parts, *bounds, "--epsilon", "1", "-o", f"{stem}release.parquet"])
 
 
 def _told(check: PointsCheck) -> Iterator[str]:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from htf.base import arguments
 from htf.errors import InputError
 from htf.frame.axis import LABEL, PLACE
 from htf.frame.crs import CRS84, is_projected
@@ -32,9 +31,8 @@ class Field:
     """The source of the place along one axis: a column, or a part of its value."""
 
     column: str
-    part: str = (
-        ""  # of a geometry: x or y; of a time: hour, weekday or day; of a list of names: name
-    )
+    # Of a geometry: x or y; of a time: hour, weekday or day; of a list of names: name.
+    part: str = ""
 
     @property
     def of_geometry(self) -> bool:
@@ -78,19 +76,8 @@ def default_columns(domain: Domain) -> list[str | None]:
     return names
 
 
-def check_columns(columns: object) -> None:
-    """Refuse anything but a list of names. None in it means that the name is to be guessed."""
-    expected = "a list of names, one for each axis, such as ['lon', 'lat']"
-    for name in arguments.items(columns, "columns", expected):
-        if name is not None:
-            arguments.text(name, "a name in columns")
-
-
 def find_fields(
-    there: Sequence[str],
-    domain: Domain,
-    wanted: Sequence[str | None],
-    geometry: str | None,
+    there: Sequence[str], domain: Domain, wanted: Sequence[str | None], geometry: str | None
 ) -> list[Field]:
     """One field for each column that is needed. The first two are guessed if they are not named and the guess is
     clear."""
@@ -174,14 +161,14 @@ def _guess(there: Sequence[str], geometry: str | None) -> list[Field | None]:
 def likely_pairs(there: Sequence[str]) -> list[tuple[str, str]]:
     """All (x, y) that could be meant. Plain names come before those with a prefix, as in dest_lon."""
     by_name = {name.casefold(): name for name in there}
-    plain: list[tuple[str, str]] = []
-    begun: list[tuple[str, str]] = []
-    for name in there:
-        start, word = _split(name)
-        for x, y in PAIRS:
-            if word == x and start + y in by_name:
-                (begun if start else plain).append((name, by_name[start + y]))
-    return plain or begun
+    found = [
+        (start, (name, by_name[start + y]))
+        for name in there
+        for start, word in [_split(name)]
+        for x, y in PAIRS
+        if word == x and start + y in by_name
+    ]
+    return [pair for start, pair in found if not start] or [pair for _, pair in found]
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -192,15 +179,11 @@ def _split(name: str) -> tuple[str, str]:
 
 def refuse_degrees(fields: Sequence[Field], domain: Domain, crs: str | None) -> None:
     """Refuse longitudes and latitudes on a map in metres, unless told. Only names of columns count."""
-    if (
-        crs is not None
-        or domain.crs is None
-        or 0 not in pairs(domain)
-        or not is_projected(domain.crs)
-    ):
+    if crs is not None or domain.crs is None or 0 not in pairs(domain):
         return
     x, y = fields[0].column, fields[1].column
-    if _split(x)[1] in DEGREES_EAST and _split(y)[1] in DEGREES_NORTH:
+    are_degrees = _split(x)[1] in DEGREES_EAST and _split(y)[1] in DEGREES_NORTH
+    if are_degrees and is_projected(domain.crs):
         raise InputError(
             f"the map is in {domain.crs}, but the columns {x!r} and {y!r} have the names of degrees: say what they "
             "are in with --read points-crs (in Python: crs), EPSG:4326 for degrees or the map's own"

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO
+
+import pyarrow as pa
 
 from htf.base.leftovers import temporary_folder
 from htf.base.unpacking import check_room
@@ -31,46 +35,35 @@ def plain(listing: Listing, access: Access) -> Iterator[Listing]:
         yield listing
         return
     with temporary_folder() as folder:
-        copies = [
-            quietly(
-                lambda piece=piece, n=n: _copy(piece, folder / f"{n}.csv", access),  # type: ignore[misc]
-                piece.name,
-            )
-            for n, piece in enumerate(listing.pieces)
-        ]
+        copies: list[Piece] = []
+        for piece in listing.pieces:
+            place = folder / f"{len(copies)}.csv"
+            copies.append(quietly(partial(_copy, piece, place, access), piece.name))
         yield replace(listing, copies=tuple(copies))
 
 
 def _copy(piece: Piece, place: Path, access: Access) -> Piece:
-    import pyarrow as pa
-
     encoding, skipped = access.encoding or "utf-8-sig", access.skip_lines or 0
-    with (
-        pa.input_stream(str(piece.path), compression="detect") as stream,
-        open(place, "xb") as copy,
-    ):
-        try:
-            _write(
-                stream,
-                copy,
-                encoding,
-                skipped,
-                lambda size: check_room(place.parent, size, piece.name),
-            )
-        except UnicodeError:
-            pass  # raise outside of this block, because the message quotes the data
-        else:
-            _cut(place, access.skip_last or 0, copy)
-            return Piece(place, piece.name, piece.first_line + skipped)
+    try:
+        with (
+            pa.input_stream(str(piece.path), compression="detect") as stream,
+            open(place, "xb") as copy,
+        ):
+            for text in _decoded(stream, encoding, skipped):
+                check_room(place.parent, len(text), piece.name)
+                copy.write(text.encode())
+    except UnicodeError:
+        pass  # raise outside of this block, because the message quotes the data
+    else:
+        _cut(place, access.skip_last or 0)
+        return Piece(place, piece.name, piece.first_line + skipped)
     raise InputError(
         f"{piece.name} is not text in {encoding}: give its encoding with --read encoding"
     )
 
 
-def _write(
-    stream: IO[bytes], copy: IO[bytes], encoding: str, skipped: int, check: Callable[[int], None]
-) -> None:
-    """Write a stream in UTF-8, without its first lines, as long as there is room."""
+def _decoded(stream: IO[bytes], encoding: str, skipped: int) -> Iterator[str]:
+    """The text of a stream, without its first lines."""
     decoder = codecs.getincrementaldecoder(encoding)()
     part = b"?"
     while part:
@@ -79,33 +72,17 @@ def _write(
         while skipped and text:
             _, ended, text = text.partition("\n")
             skipped -= bool(ended)
-        check(len(text))
-        copy.write(text.encode())
+        yield text
 
 
-def _cut(place: Path, lines: int, copy: IO[bytes]) -> None:
+def _cut(place: Path, lines: int) -> None:
     """Remove the last lines of a file. Empty lines at its end do not count."""
-    copy.flush()
-    end = size = os.path.getsize(place)
-    with open(place, "rb") as written:
+    end = os.path.getsize(place)
+    if not lines or not end:
+        return
+    with open(place, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as text:
         for _ in range(lines):
-            end = _start_of_last_line(written, end)
-    if end < size:
-        copy.truncate(end)
-
-
-def _start_of_last_line(written: IO[bytes], end: int) -> int:
-    """Where the last line before `end` begins that is not empty."""
-    kept = b""
-    while end:
-        start = max(0, end - BYTES_AT_ONCE)
-        written.seek(start)
-        kept = (
-            (written.read(end - start) + kept).rstrip(b"\r\n")
-            if not kept
-            else written.read(end - start) + kept
-        )
-        end = start
-        if (found := kept.rfind(b"\n")) >= 0:
-            return start + found + 1
-    return 0
+            while end and text[end - 1] in b"\r\n":
+                end -= 1
+            end = text.rfind(b"\n", 0, end) + 1
+    os.truncate(place, end)

@@ -10,20 +10,23 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import duckdb
+import ibis
 import numpy as np
+from ibis.backends import BaseBackend
+from ibis.expr.types import Table
 from numpy.typing import NDArray
+from sqlglot import exp
 
+from htf.base.extras import need
 from htf.base.leftovers import temporary_folder
-from htf.errors import HtfError, InputError, MissingExtraError
+from htf.errors import HtfError, InputError
 from htf.ingest.reading import SPARK
 
 if TYPE_CHECKING:
-    import duckdb
-    from ibis.backends import BaseBackend
-    from ibis.expr.types import Table
     from pyspark.sql import SparkSession
 
 T = TypeVar("T")
@@ -89,14 +92,10 @@ class Engine:
 
         def fetch() -> dict[str, NDArray[Any]]:
             columns = self.fetch(rows)
-            return {name: _to_numpy(columns[name]) for name in columns.column_names}
+            return {name: np.asarray(columns[name].to_numpy()) for name in columns.column_names}
 
-        if progress is None:
+        with nullcontext() if progress is None else self._watched(progress):
             return quietly(fetch, what, self.explain)
-        with self._watched(progress):
-            columns = quietly(fetch, what, self.explain)
-        progress(1.0)
-        return columns
 
     def fetch(self, rows: Table) -> Any:
         """The engine's result as an Arrow table."""
@@ -114,9 +113,7 @@ class Engine:
             while not done.wait(POLL_SECONDS):
                 try:
                     share = self.share_done()
-                except (
-                    Exception
-                ):  # the engine is gone: whoever waits for its result will see an error
+                except Exception:  # it is gone: whoever waits for its result will see an error
                     return
                 if share >= 0:
                     progress(min(share, 1.0))
@@ -128,6 +125,7 @@ class Engine:
         finally:
             done.set()
             watcher.join()
+        progress(1.0)
 
 
 class DuckDB(Engine):
@@ -144,8 +142,6 @@ class DuckDB(Engine):
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, backend: BaseBackend | None = None
     ) -> None:
-        import ibis
-
         super().__init__(backend or ibis.duckdb.from_connection(connection))
         self.connection = connection
         self.read_again = False
@@ -153,7 +149,6 @@ class DuckDB(Engine):
     def fetch(self, rows: Table) -> Any:
         if not self.read_again or _calls_python(rows):
             return super().fetch(rows)
-        from sqlglot import exp
 
         query = self.backend.compiler.to_sqlglot(rows)
         for part in query.find_all(exp.CTE):
@@ -172,7 +167,6 @@ class Spark(Engine):
     columns_as = PANDAS
 
     def __init__(self, session: SparkSession, backend: BaseBackend | None = None) -> None:
-        import ibis
         from pyspark.logger import PySparkLogger
 
         # Times are compared in UTC: Ibis sets the session's zone to it.
@@ -208,16 +202,13 @@ class Spark(Engine):
 @contextmanager
 def open_duckdb(memory: str | None, database: str | None = None) -> Iterator[DuckDB]:
     """Open DuckDB in memory, or a database file for reading. Data beyond `memory` goes to disk."""
-    import duckdb
-
     with temporary_folder() as folder:
         settings: dict[str, Any] = {"temp_directory": str(folder)}
         if memory is not None:
             settings["memory_limit"] = f"{read_memory(memory)}B"
         where = ":memory:" if database is None else database
         connection = quietly(
-            lambda: duckdb.connect(where, read_only=database is not None, config=settings),
-            where,
+            lambda: duckdb.connect(where, read_only=database is not None, config=settings), where
         )
         with connection:
             connection.execute(f"{OWN_BAR_ONLY}; {BY_ROWS_ONLY}")
@@ -227,10 +218,9 @@ def open_duckdb(memory: str | None, database: str | None = None) -> Iterator[Duc
 @contextmanager
 def open_spark(memory: str | None) -> Iterator[Spark]:
     """Use the session that is already running, as on a cluster; else start one on this machine."""
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise MissingExtraError("pyspark", SPARK, "The engine spark") from None
+    need("The engine spark", "pyspark", extra=SPARK)
+    from pyspark.sql import SparkSession
+
     wanted = SPARK_MEMORY if memory is None else read_memory(memory)
     if wanted < LEAST_SPARK_MEMORY:
         raise InputError(f"Spark needs at least {LEAST_SPARK_MEMORY // 10**6}MB, got {memory!r}")
@@ -262,9 +252,7 @@ def _start_spark(memory: int) -> SparkSession:
         "spark.sql.shuffle.partitions": str(SPARK_PARTITIONS),
         "spark.sql.session.timeZone": "UTC",
     }
-    builder = SparkSession.builder.appName("htf")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
+    builder = SparkSession.builder.appName("htf").config(map=settings)
     chosen = os.environ.get(SPARK_PYTHON)
     os.environ[SPARK_PYTHON] = chosen or sys.executable  # this one has our packages
     try:
@@ -324,7 +312,3 @@ def _calls_python(rows: Table) -> bool:
     from ibis.expr.operations.udf import InputType, ScalarUDF
 
     return any(call.__input_type__ is not InputType.BUILTIN for call in rows.op().find(ScalarUDF))
-
-
-def _to_numpy(column: Any) -> NDArray[Any]:
-    return np.asarray(column.to_numpy())

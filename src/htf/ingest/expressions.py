@@ -16,27 +16,26 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from hashlib import md5
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import ibis
+from ibis.expr.types import (
+    BooleanValue,
+    FloatingValue,
+    IntegerValue,
+    NumericValue,
+    StringValue,
+    Value,
+)
 
 from htf.errors import InputError
 from htf.ingest.reading import POINT, TIME_UNITS
 from htf.ingest.time_formats import TimeFormat
 
-if TYPE_CHECKING:
-    from ibis.expr.types import (
-        BooleanValue,
-        FloatingValue,
-        IntegerValue,
-        NumericValue,
-        StringValue,
-        Value,
-    )
-
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 WHOLE = r"^[+-]?[0-9]{1,18}\z"
-DATE = (
-    r"(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
-)
+YEAR = r"(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})"
+DATE = rf"{YEAR}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?"
 ZONE = r"([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)"
 TIME = rf"^{DATE}([Tt ]{CLOCK} ?{ZONE}?)?\z"
@@ -52,9 +51,8 @@ MONDAY_OF_1970 = 3  # the first of January 1970 was a Thursday
 DAYS_TO_1970 = 719_468  # since the first of March of the year 0
 DAYS_OF_4_YEARS, DAYS_OF_400_YEARS = 1461, 146_097
 LARGEST_POWER = 62
-WIDEST_DECIMAL = (
-    76  # the most digits that DuckDB, Spark and Arrow allow; PostgreSQL allows thousands
-)
+# The most digits that DuckDB, Spark and Arrow allow; PostgreSQL allows thousands.
+WIDEST_DECIMAL = 76
 DOUBLE_DIGITS = 300  # before and after the point, in decimals that a double can represent
 SIGNIFICANT_BITS = 53
 LARGEST_EXPONENT = 1023  # of a power of two that is a double
@@ -64,8 +62,6 @@ KEY_DIGITS = 12  # of a digest: 48 bits, short enough for engines to keep with t
 
 def constant(value: float) -> FloatingValue:
     """A double that is the same on every engine: a whole number times or divided by powers of two."""
-    import ibis
-
     mantissa, exponent = math.frexp(value)
     number = ibis.literal(int(mantissa * 2**SIGNIFICANT_BITS)).cast("float64")
     left = exponent - SIGNIFICANT_BITS
@@ -113,16 +109,9 @@ def floor(value: FloatingValue) -> IntegerValue:
     return whole
 
 
+@ibis.udf.scalar.builtin(name="floor", signature=(("float64",), "float64"))  # type: ignore[untyped-decorator]
 def _floor(value: FloatingValue) -> FloatingValue:
     """The same as a double, which may be NaN or infinite."""
-    import ibis
-
-    @ibis.udf.scalar.builtin(name="floor", signature=(("float64",), "float64"))
-    def floor_(value):  # type: ignore[no-untyped-def]
-        ...
-
-    found: FloatingValue = floor_(value)
-    return found
 
 
 def is_finite(value: FloatingValue) -> BooleanValue:
@@ -176,7 +165,6 @@ def place_in_list(label: StringValue, names: Sequence[str], rest: bool, digests:
 
     With `digests`, digests of texts are compared: a database may treat different texts as equal.
     """
-    import ibis
 
     texts = [md5(name.encode()).hexdigest() for name in names] if digests else names
     other = ibis.literal(len(names) - 1).cast("float64") if rest else ibis.null("float64")
@@ -192,7 +180,6 @@ def as_seconds(
 ) -> IntegerValue:
     """Whole seconds since 1970, in UTC if the zone is known, else as written. Missing outside the
     years 1 to 9999: engines differ beyond them, and some have infinite times."""
-    import ibis
 
     kind = column.type()
     if text:
@@ -208,12 +195,8 @@ def as_seconds(
         # A date may be too far away for a timestamp, so it is bounded first.
         ends = [ibis.literal(end).cast(kind) for end in (FIRST_TIME, _last_time(kind))]
         moment = _between(column, *ends)
-        return (
-            (moment.cast("timestamp") if kind.is_date() else moment)
-            .truncate("s")
-            .epoch_seconds()
-            .cast("int64")
-        )
+        moment = moment.cast("timestamp") if kind.is_date() else moment
+        return moment.truncate("s").epoch_seconds().cast("int64")
     if kind.is_integer():
         return _seconds_of_number(column, unit)
     if kind.is_floating():
@@ -226,8 +209,6 @@ def as_seconds(
 
 def kinds_of_time(column: StringValue, form: TimeFormat | None = None) -> dict[str, BooleanValue]:
     """Whether a text field is a time with a zone, a time without, or a number."""
-    import ibis
-
     stripped = _stripped(column)
     is_time, zoned = stripped.re_search(TIME), stripped.re_search(ZONED)
     if form is not None:
@@ -242,7 +223,7 @@ def kinds_of_time(column: StringValue, form: TimeFormat | None = None) -> dict[s
 
 def hour_of_day(seconds: IntegerValue) -> FloatingValue:
     """The hour with its fraction, from 0 to 24."""
-    return _second_of_day(seconds).cast("float64") / constant(HOUR)
+    return _positive(seconds, DAY).cast("float64") / constant(HOUR)
 
 
 def day_number(seconds: IntegerValue) -> IntegerValue:
@@ -316,28 +297,20 @@ def key(parts: Sequence[Value]) -> StringValue:
     return digest(first).substr(0, KEY_DIGITS)
 
 
+@ibis.udf.scalar.builtin(name="md5", signature=(("string",), "string"))  # type: ignore[untyped-decorator]
 def digest(text: StringValue) -> StringValue:
     """MD5, in hexadecimal digits."""
-    import ibis
-
-    @ibis.udf.scalar.builtin(name="md5", signature=(("string",), "string"))
-    def md5_(text):  # type: ignore[no-untyped-def]
-        ...
-
-    found: StringValue = md5_(text)
-    return found
 
 
 def _for_a_double(column: Value) -> Value:
     """A decimal that fits a double, or missing: PostgreSQL fails if it is too large or too small."""
-    import ibis
-
-    @ibis.udf.scalar.builtin(name="round", signature=(("decimal", "int32"), "decimal"))
-    def round_(value, digits):  # type: ignore[no-untyped-def]
-        ...
-
     most = ibis.literal(Decimal(10) ** DOUBLE_DIGITS)
-    return round_(_between(column, -most, most), ibis.literal(DOUBLE_DIGITS, "int32"))
+    return _round(_between(column, -most, most), ibis.literal(DOUBLE_DIGITS, "int32"))
+
+
+@ibis.udf.scalar.builtin(name="round", signature=(("decimal", "int32"), "decimal"))  # type: ignore[untyped-decorator]
+def _round(value: Value, digits: Value) -> Value:
+    """A decimal with fewer digits."""
 
 
 def _between(value: Value, low: Any, high: Any) -> Any:
@@ -354,31 +327,17 @@ def _stripped(column: Value) -> StringValue:
     return column.cast("string").strip()
 
 
+@ibis.udf.scalar.builtin(name="epoch_ns", signature=(("timestamp",), "int64"))  # type: ignore[untyped-decorator]
 def _nanoseconds(column: Value) -> IntegerValue:
     """Nanoseconds since 1970. Only DuckDB has such times, and none is far away. But Ibis would compare
     them with the year 9999, which they cannot represent, and would truncate them towards 1970."""
-    import ibis
-
-    @ibis.udf.scalar.builtin(name="epoch_ns", signature=(("timestamp",), "int64"))
-    def epoch_ns(moment):  # type: ignore[no-untyped-def]
-        ...
-
-    found: IntegerValue = epoch_ns(column)
-    return found
 
 
 def _last_time(kind: Any) -> str:
     """The last time, with no more digits than the column has: more would be rounded up to the year 10000."""
-    scale = None if kind.is_date() else kind.scale
-    return (
-        LAST_TIME
-        if scale is None
-        else LAST_TIME[: len(LAST_TIME) - max(MICROSECONDS - scale, 0)].rstrip(".")
-    )
-
-
-def _second_of_day(seconds: IntegerValue) -> IntegerValue:
-    return _positive(seconds, DAY)
+    if kind.is_date() or kind.scale is None:
+        return LAST_TIME
+    return LAST_TIME[: len(LAST_TIME) - max(MICROSECONDS - kind.scale, 0)].rstrip(".")
 
 
 def _positive(value: IntegerValue, modulus: int) -> IntegerValue:

@@ -7,26 +7,28 @@ pyproj projects.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import ibis
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from ibis.expr.types import FloatingValue, Value
 from numpy.typing import NDArray
 
+from htf.base.extras import need
 from htf.base.processes import once_per_process
-from htf.errors import InputError, MissingExtraError
+from htf.errors import InputError
 from htf.frame.crs import CRS84, name_of_crs, parse_crs, transformer
 from htf.frame.domain import FloatArray
 from htf.ingest.columns import OF_GEOMETRY
 from htf.ingest.engines import ARROW
 from htf.ingest.expressions import as_number
-
-if TYPE_CHECKING:
-    from ibis.expr.types import FloatingValue, Value
 
 GEO_KEY = b"geo"
 POINT_BYTES = 21  # byte order, kind, x, y
@@ -35,8 +37,6 @@ LITTLE_ENDIAN_POINT = b"\x01\x01\x00\x00\x00"
 
 def read_geo_metadata(path: Path) -> tuple[str | None, str | None]:
     """The column of points of a GeoParquet file and its reference system; (None, None) for other files."""
-    import pyarrow.parquet as pq
-
     text = (pq.read_schema(path).metadata or {}).get(GEO_KEY)
     if text is None:
         return None, None
@@ -59,13 +59,10 @@ def coordinate(column: Value, part: str, columns_as: str) -> FloatingValue:
     return _decoder(part, columns_as)(column.cast("binary"))
 
 
-def projected(
-    x: Value, y: Value, source: str, target: str, columns_as: str
-) -> tuple[FloatingValue, FloatingValue]:
+def projected(xy: Sequence[Value], source: str, target: str, columns_as: str) -> list[Any]:
     """Coordinates of one reference system in another. Those that cannot be computed are infinite, and
     so outside the map."""
-    along_x, along_y = (_projection(source, target, n, columns_as) for n in (0, 1))
-    return along_x(x, y), along_y(x, y)
+    return [_projection(source, target, n, columns_as)(*xy) for n in (0, 1)]
 
 
 def decode_points(values: NDArray[Any], number: int) -> FloatArray:
@@ -90,10 +87,7 @@ def decode_points(values: NDArray[Any], number: int) -> FloatArray:
 
 @lru_cache
 def _decoder(part: str, columns_as: str) -> Any:
-    try:
-        import shapely  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("shapely", "geo", "Reading geometries") from None
+    need("Reading geometries", "shapely")
 
     def decode(values: NDArray[Any]) -> FloatArray:
         return decode_points(values, OF_GEOMETRY.index(part))
@@ -117,12 +111,9 @@ def column_function(
     work: Callable[..., FloatArray], name: str, kind: str, number: int, columns_as: str
 ) -> Any:
     """A function of `number` columns, for an engine that passes columns as `columns_as`."""
-    import ibis
-
     type_ = np.float64 if kind == "float64" else object
 
     def on_arrow(*columns):  # type: ignore[no-untyped-def]
-        import pyarrow as pa
 
         arrays = (np.asarray(column.to_numpy(), dtype=type_) for column in columns)
         return pa.array(work(*arrays))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -22,20 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.base import arguments
-from htf.errors import InputError, MissingExtraError
-from htf.files import is_file
-from htf.frame.crs import (
-    CRS84,
-    is_in_degrees,
-    name_of_crs,
-    parse_crs,
-    same_crs,
-    shown_crs,
-    transformer,
-)
+from htf.base.extras import need
+from htf.errors import InputError
+from htf.frame import crs as systems
 from htf.frame.domain import Axis, FloatArray
 from htf.frame.names import MOST_NAMES, Names, Outlines
-from htf.ingest.listing import PARQUET_FILES
+from htf.query.polygon_files import ZONES, read_layer
 from htf.query.shapes import HALF_TURN, MULTIPOLYGON, POLYGON, Shapes, need_shapely
 
 ZONE, DEST_ZONE = "zone", "dest_zone"
@@ -133,55 +125,16 @@ def _level_names(by: object, within: object) -> list[str]:
 
 def _read_frame(layer: Any) -> tuple[Any, str]:
     """The layer as a frame of GeoPandas, and its name for messages."""
-    try:
-        import geopandas
-    except ImportError:
-        raise MissingExtraError("geopandas", "geo", "Reading a layer of zones") from None
+    geopandas = need("Reading a layer of zones", "geopandas")
     if isinstance(layer, (str, Path)):
-        return _read_file(Path(layer), geopandas), Path(layer).name
+        return read_layer(Path(layer), ZONES), Path(layer).name
     if not isinstance(layer, geopandas.GeoDataFrame):
-        expected = (
-            "the name of a file (GeoPackage, GeoJSON, shapefile, GeoParquet) or a GeoDataFrame"
-        )
+        files = "GeoPackage, GeoJSON, shapefile, GeoParquet"
+        expected = f"the name of a file ({files}) or a GeoDataFrame"
         raise arguments.unfit("a layer of zones", expected, layer)
     if layer.active_geometry_name is None:
         raise InputError("the frame of zones has no column of outlines: set its geometry")
     return layer, "the frame"
-
-
-def _read_file(path: Path, geopandas: Any) -> Any:
-    if not is_file(path):
-        raise InputError(f"there is no file {path}")
-    try:
-        if path.suffix.lower() in PARQUET_FILES:
-            return geopandas.read_parquet(path)
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # of corners that are not closed, and the like: we check
-            return geopandas.read_file(path, layer=_only_layer(path))
-    except InputError:
-        raise
-    except Exception as error:  # whatever the reader makes of a file from outside
-        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
-        raise InputError(
-            f"cannot read zones from {path}: {reason:.300}. A layer is a GeoPackage, GeoJSON file, shapefile or GeoParquet file"
-        ) from None
-
-
-def _only_layer(path: Path) -> str:
-    """The one layer of polygons in a file."""
-    import pyogrio
-
-    layers = [(str(one), str(kind)) for one, kind in pyogrio.list_layers(path)]
-    with_areas = [one for one, kind in layers if "Polygon" in kind or kind == "Unknown"]
-    if len(with_areas) == 1:
-        return with_areas[0]
-    if not with_areas:
-        raise InputError(f"{path.name} has no polygons: zones are areas")
-    raise InputError(
-        f"{path.name} has several layers of polygons ({', '.join(with_areas)}): save one in a file of its own"
-    )
 
 
 def _attributes(frame: Any) -> Rows:
@@ -220,9 +173,7 @@ def _labels(rows: Rows, level: str, told: str) -> list[str]:
 def _label(value: Any) -> str:
     if value is None:
         return ""
-    if (
-        isinstance(value, float) and value.is_integer()
-    ):  # a code, in a column where some are missing
+    if isinstance(value, float) and value.is_integer():  # a code, where some are missing
         value = int(value)
     return str(value).strip()
 
@@ -238,14 +189,12 @@ def _check_number(number: int, told: str) -> None:
 
 
 def _refuse_twins(labels: Sequence[str], by: str, told: str) -> None:
-    seen: set[str] = set()
-    for label in labels:
-        if label in seen:
-            raise InputError(
-                f"two zones of {told} are named {label!r:.100} in the column {by!r}: take a column in which names "
-                "differ, or join the rows of a zone to one"
-            )
-        seen.add(label)
+    label, number = Counter(labels).most_common(1)[0]
+    if number > 1:
+        raise InputError(
+            f"two zones of {told} are named {label!r:.100} in the column {by!r}: take a column in which names "
+            "differ, or join the rows of a zone to one"
+        )
 
 
 def _outlines(frame: Any, labels: Sequence[str]) -> Shapes:
@@ -271,11 +220,9 @@ def _check_corners(shapes: Shapes, labels: Sequence[str], what: str) -> None:
 def _repaired(shapes: Shapes, labels: Sequence[str]) -> Shapes:
     shapely = need_shapely()
     crossed = np.flatnonzero(~shapely.is_valid(shapes))
-    if len(crossed):
-        shapes = shapes.copy()
-        shapes[crossed] = shapely.make_valid(
-            shapes[crossed], method="structure", keep_collapsed=False
-        )
+    valid = shapely.make_valid(shapes[crossed], method="structure", keep_collapsed=False)
+    shapes = shapes.copy()
+    shapes[crossed] = valid
     for number in crossed:
         if shapely.area(shapes[number]) == 0:
             raise InputError(
@@ -325,24 +272,24 @@ def _in_crs(
     if own is None or asked is None:
         return shapes, _name(asked if own is None else own.to_json_dict())
     target = _name(asked)
-    if same_crs(own, target):
+    if systems.same_crs(own, target):
         return shapes, target
     moved = _transformed(shapes, own, target)
-    where = f"cannot be transformed from {shown_crs(own)} to {shown_crs(target)}"
+    where = f"cannot be transformed from {systems.shown_crs(own)} to {systems.shown_crs(target)}"
     _check_corners(moved, labels, where)
-    if is_in_degrees(target):
+    if systems.is_in_degrees(target):
         _refuse_jumps(moved, labels)
     return _repaired(moved, labels), target
 
 
 def _name(crs: Any) -> str:
     """The name of a reference system. Longitude and latitude on WGS 84 have only one here."""
-    name = name_of_crs(crs)
-    return CRS84 if same_crs(name, CRS84) else name
+    name = systems.name_of_crs(crs)
+    return systems.CRS84 if systems.same_crs(name, systems.CRS84) else name
 
 
 def _transformed(shapes: Shapes, source: Any, target: str) -> Shapes:
-    shapely, change = need_shapely(), transformer(parse_crs(source), target)
+    shapely, change = need_shapely(), systems.transformer(systems.parse_crs(source), target)
     west, south, east, north = shapely.total_bounds(shapes)
     longest = max(east - west, north - south) / PIECES_OF_LAYER
     rings, polygon = shapely.get_rings(shapely.get_parts(shapes), return_index=True)

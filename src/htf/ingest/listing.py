@@ -13,6 +13,7 @@ from htf.files import is_file, is_folder
 
 TEXT_FILES = (".csv", ".tsv", ".txt", ".gz", ".zst")
 PARQUET_FILES = (".parquet", ".geoparquet", ".pq")
+KNOWN = ", ".join(sorted((*TEXT_FILES, *PARQUET_FILES)))
 PATTERN = set("*?[]")
 
 Stamp = tuple[int, int, int]
@@ -42,7 +43,7 @@ class Listing:
 
     @property
     def is_text(self) -> bool:
-        return self.pieces[0].path.suffix.lower() in TEXT_FILES
+        return any(piece.path.suffix.lower() in TEXT_FILES for piece in self.pieces[:1])
 
     def check_unchanged(self) -> None:
         """Refuse files that changed while they were read: the result is neither the old data nor the new."""
@@ -50,21 +51,22 @@ class Listing:
             raise InputError(f"{self.name} changed while it was read: wait until it is complete")
 
 
+NO_FILES = Listing("", (), ())
+
+
 def list_files(name: str | Path) -> Listing:
     """All files of one kind, sorted by name. Hidden files, and Spark's _SUCCESS, are left out."""
     path = Path(name)
     if is_folder(path):
-        files = [
-            file for file in sorted(path.rglob("*")) if file.is_file() and _is_shown(file, path)
-        ]
-        files = [file for file in files if _is_known(file)]
+        there = [file for file in sorted(path.rglob("*")) if file.is_file()]
+        files = [file for file in there if _is_shown(file, path) and _is_known(file)]
         if not files:
-            raise InputError(f"the folder {path} has no files that end in one of {_known()}")
+            raise InputError(f"the folder {path} has no files that end in one of {KNOWN}")
     elif is_file(path):
         files = [path]
     elif set(str(path)) & PATTERN:
-        files = sorted(map(Path, glob.glob(str(path), recursive=True)))
-        files = [file for file in files if file.is_file()]
+        found = sorted(map(Path, glob.glob(str(path), recursive=True)))
+        files = [file for file in found if file.is_file()]
         if not files:
             raise InputError(f"there is no file like {path}")
     else:
@@ -72,21 +74,17 @@ def list_files(name: str | Path) -> Listing:
     return _listing(str(name), files)
 
 
-def list_database(name: str) -> Listing:
-    """A single file that holds a database."""
-    return Listing(Path(name).name, (Path(name),), _stamps([Path(name)]))
-
-
-def list_layer(name: str, paths: Sequence[Path]) -> Listing:
-    """The files of one layer, such as a shapefile."""
-    return Listing(Path(name).name, tuple(paths), _stamps(paths))
+def list_alone(name: str, paths: Sequence[Path] = ()) -> Listing:
+    """A single file that holds a database or an archive; or the files of one layer, such as a shapefile."""
+    paths = tuple(paths) or (Path(name),)
+    return Listing(Path(name).name, paths, _stamps(paths))
 
 
 def _listing(name: str, paths: Sequence[Path]) -> Listing:
     for path in paths:
         if not _is_known(path):
             raise InputError(
-                f"cannot tell what {path.name} is: the name must end in one of {_known()}"
+                f"cannot tell what {path.name} is: the name must end in one of {KNOWN}"
             )
         if set(str(path)) & PATTERN:  # engines would take the name for a pattern again
             raise InputError(f"the name {path} must not contain *, ? or brackets: rename the file")
@@ -110,7 +108,3 @@ def _is_shown(path: Path, folder: Path) -> bool:
 
 def _is_known(path: Path) -> bool:
     return path.suffix.lower() in (*TEXT_FILES, *PARQUET_FILES)
-
-
-def _known() -> str:
-    return ", ".join(sorted((*TEXT_FILES, *PARQUET_FILES)))

@@ -13,23 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from htf.errors import InputError
 from htf.ingest import expressions as ex
+from htf.ingest import text
 from htf.ingest.columns import like, likely_pairs
 from htf.ingest.copies import plain
 from htf.ingest.listing import Listing, Piece
 from htf.ingest.reading import COMMA, POINT, Reading
-from htf.ingest.text import (
-    BYTES_AT_ONCE,
-    MOST_PREAMBLE,
-    SEPARATORS,
-    UTF16_MARKS,
-    Layout,
-    first_lines,
-    last_lines,
-    split_header,
-    uneven_lines,
-)
 from htf.ingest.time_formats import likely_formats
 
 NUMBER = re.compile(ex.NUMBER.replace(r"\z", r"\Z"))
@@ -48,7 +40,7 @@ class Looked(NamedTuple):
     """How a text file seems to be written."""
 
     reading: Reading
-    layout: Layout
+    layout: text.Layout
 
 
 def look(listing: Listing, reading: Reading, named: Sequence[str]) -> Looked:
@@ -57,11 +49,11 @@ def look(listing: Listing, reading: Reading, named: Sequence[str]) -> Looked:
     if reading.encoding is None:
         reading = replace(reading, encoding=_guess_encoding(piece.path))
     with plain(listing, replace(reading, skip_last=None)) as readable:
-        lines = first_lines(readable.pieces[0].path)
+        lines = text.first_lines(readable.pieces[0].path)
     found = _guess_header(lines, named)
     if found is None:
         raise InputError(
-            f"no line of the first {MOST_PREAMBLE} of {piece.name} names columns that the next lines have: is it a "
+            f"no line of the first {text.MOST_PREAMBLE} of {piece.name} names columns that the next lines have: is it a "
             "table, with names of columns above it? Give --read skip-lines=N if they are further down"
         )
     skipped, layout = found
@@ -77,52 +69,50 @@ def totals_after(listing: Listing, looked: Looked) -> int:
     return numbers.pop() if len(numbers) == 1 else 0
 
 
-def _totals(piece: Piece, layout: Layout) -> int:
-    uneven = [line for line, _ in uneven_lines(piece, layout)]
-    last = last_lines(piece, MOST_TOTALS)
+def _totals(piece: Piece, layout: text.Layout) -> int:
+    uneven = [line for line, _ in text.uneven_lines(piece, layout)]
+    last = text.last_lines(piece, MOST_TOTALS)
     return len(uneven) if uneven and uneven == last[-len(uneven) :] else 0
 
 
 def _guess_encoding(path: Path) -> str | None:
     """None for UTF-8."""
-    import pyarrow as pa
-
     decoder = codecs.getincrementaldecoder("utf-8")()
     with pa.input_stream(str(path), compression="detect") as stream:
-        part = stream.read(BYTES_AT_ONCE)
-        if part.startswith(UTF16_MARKS):
+        part = stream.read(text.BYTES_AT_ONCE)
+        if part.startswith(text.UTF16_MARKS):
             return "utf-16"
-        if b"\0" in part[:MOST_PREAMBLE]:
+        if b"\0" in part[: text.MOST_PREAMBLE]:
             return "utf-16-le" if part[1:2] == b"\0" else "utf-16-be"
         try:
             while part:
                 decoder.decode(part)
-                part = stream.read(BYTES_AT_ONCE)
+                part = stream.read(text.BYTES_AT_ONCE)
         except UnicodeDecodeError:
             return "cp1252"
     return None
 
 
-def _guess_header(lines: Sequence[str], named: Sequence[str]) -> tuple[int, Layout] | None:
+def _guess_header(lines: Sequence[str], named: Sequence[str]) -> tuple[int, text.Layout] | None:
     """The number of lines before the header, and the layout that it has. Names that make sense are best."""
     for sensible in (True, False):
         for skipped, line in enumerate(lines):
             following = [one for one in lines[skipped + 1 :] if one.strip()][:LINES_AFTER]
             headers = [
-                (len(names), one, names) for one in SEPARATORS if (names := _names(line, one))
+                (len(names), one, names) for one in text.SEPARATORS if (names := _names(line, one))
             ]
             for fields, separator, names in sorted(headers, reverse=True):
                 is_known = bool(named) or bool(likely_pairs(names))
                 if (is_known or not sensible) and all(like(one, names) for one in named):
-                    even = [len(split_header(one, separator)) == fields for one in following]
+                    even = [len(text.split_header(one, separator)) == fields for one in following]
                     if sum(even) >= ENOUGH * len(even) and (even or sensible):
-                        return skipped, Layout(tuple(names), separator)
+                        return skipped, text.Layout(tuple(names), separator)
     return None
 
 
 def _names(line: str, separator: str) -> list[str]:
     """The names of columns in a line; none if it cannot be a header."""
-    names = split_header(line, separator)
+    names = text.split_header(line, separator)
     is_header = len(names) > 1 and len(set(names)) == len(names)
     return names if is_header and not any(map(NUMBER.match, names)) else []
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+import pyarrow.parquet as pq
 
 from htf.errors import InputError
 from htf.ingest.engines import quietly
@@ -43,13 +46,10 @@ class Columns:
 
 
 def read_columns(paths: Sequence[Path], name: str) -> Columns:
-    kinds = [quietly(lambda path=path: _read_kinds(path), str(path)) for path in paths]  # type: ignore[misc]
-    return Columns(name, tuple(kinds))
+    return Columns(name, tuple(quietly(partial(_read_kinds, one), str(one)) for one in paths))
 
 
 def _read_kinds(path: Path) -> Kinds:
-    import pyarrow.parquet as pq
-
     with pq.ParquetFile(path) as file:
         schema = file.schema
         leaves = [schema.column(number) for number in range(len(schema))]

@@ -26,16 +26,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import ibis
 import numpy as np
+from ibis.expr.types import FloatingValue, IntegerValue, Table
 
 from htf.frame.domain import FloatArray, IntArray
 from htf.ingest.expressions import floor, key, ratio
 from htf.ingest.geometry import column_function
-
-if TYPE_CHECKING:
-    from ibis.expr.types import FloatingValue, IntegerValue, Table
 
 PERSON, SPELLING, PERIOD, CELL, TIME = "person", "spelling", "period", "cell", "time"
 BOX, RANK, WEIGHT, WHEN, SHARE = "box", "rank", "weight", "when", "share"
@@ -53,8 +52,14 @@ def count_records(located: Table) -> Table:
     return counted.filter(counted.records > 0)
 
 
+def count_shares(shared: Table) -> Table:
+    """The number of shares in each cell."""
+    counted = shared.group_by(CELL).agg(records=shared.share.sum().cast("int64"))
+    return counted.filter(counted.records > 0)
+
+
 def count_shared(
-    located: Table, shares: int, count: Callable[[Table], Table] | None = None
+    located: Table, shares: int, count: Callable[[Table], Table] = count_shares
 ) -> Table:
     """The number of shares of people in each cell, or what else `count` finds of records with shares. Every person has
     `shares` of them. It takes one scan, so that rows of a query need no care of their own."""
@@ -67,19 +72,11 @@ def count_shared(
         records=number.over(group_by=who),
     )
     before = ratio(ranked.place - 1, shares, ranked.records)
-    shared = ranked.select(*order, share=ratio(ranked.place, shares, ranked.records) - before)
-    if count is not None:
-        return count(shared)
-    counted = shared.group_by(CELL).agg(records=shared.share.sum().cast("int64"))
-    return counted.filter(counted.records > 0)
+    return count(ranked.select(*order, share=ratio(ranked.place, shares, ranked.records) - before))
 
 
 def count_kept(
-    located: Table,
-    most: int,
-    *,
-    of_query: bool,
-    count: Callable[[Table], Table] = count_records,
+    located: Table, most: int, *, of_query: bool, count: Callable[[Table], Table] = count_records
 ) -> Table:
     """The number of records in each cell, or what else `count` finds there, with at most `most` of each person.
 
@@ -107,8 +104,6 @@ def count_kept(
 
 def _ranked(located: Table) -> Table:
     """The records with their rank within each person, from 0 on."""
-    import ibis
-
     who = _who(located)
     located = located.filter(located[CELL].notnull())
     order = [WEIGHT] if WEIGHT in located.columns else [TIME]
@@ -121,8 +116,6 @@ def _ranked(located: Table) -> Table:
 
 def records_of_each(located: Table, most: int, max_weight: int) -> Table:
     """How many people have 1, 2, … records, or units of weight; those with more than `most` count as having that many."""
-    import ibis
-
     number = located[CELL].count()
     if WEIGHT in located.columns:
         weight, limit = located[WEIGHT], ibis.literal(max_weight).cast("int64")
@@ -139,7 +132,6 @@ def count_distinct(located: Table, most: int) -> Table:
 
     Boxes are ranked by a digest of the person and the box, and of the period if there is one.
     """
-    import ibis
 
     who = _who(located)
     located = located.filter(located[CELL].notnull() & located[BOX].notnull())

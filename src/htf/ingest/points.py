@@ -9,12 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields as fields_of
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import ibis
 import numpy as np
+from ibis.expr.types import Table
 
 from htf.base import arguments
 from htf.curator.distinct import PeopleByBox
@@ -22,36 +24,17 @@ from htf.curator.frequency import MOST_RECORDS, FrequencyMatrix, WeighedRecords,
 from htf.errors import InputError
 from htf.frame.division import Division
 from htf.frame.domain import Domain, FloatArray, check_domain
+from htf.ingest import people
 from htf.ingest.engines import Engine, Progress
-from htf.ingest.people import (
-    BOX,
-    CELL,
-    PERIOD,
-    PERSON,
-    RANK,
-    TIME,
-    WEIGHT,
-    WHO,
-    count_distinct,
-    count_kept,
-    count_records,
-    count_shared,
-    keep_once,
-    records_of_each,
-)
 from htf.ingest.reading import DUCKDB, POINT, Access, Reading
 from htf.ingest.remarks import Tell, check_times, guess_told, remark_nothing, remark_unread
 from htf.ingest.rows import Rows, box_of, cell_of, in_span, inside_of, open_rows
 from htf.ingest.sources import Source, open_source
 from htf.ingest.text import Needed
 from htf.ingest.weights import ABOVE, KEPT, count_weights, only_weighed
-from htf.privacy.apart import ToldApart
 from htf.privacy.distinct import NOT_PEOPLE, most_boxes
-from htf.privacy.origins import FileMark, mark_files
-from htf.privacy.protection import PEOPLE, RECORD, Protection
-
-if TYPE_CHECKING:
-    from ibis.expr.types import Table
+from htf.privacy.origins import mark_files
+from htf.privacy.protection import PEOPLE, RECORD
 
 OUTSIDE_OF_BOUNDS = "the engine counted records outside of the bounds: is a file damaged, so that its statistics do not fit its rows?"
 
@@ -179,8 +162,7 @@ def read_points(
     >>> htf.read_points(taxis, domain, weight="passengers", max_weight=6).protection.told
     'sum of passengers, at most 6 per record'
     """
-    given = locals()  # here the arguments alone, whose names and defaults are those of Reading
-    reading = Reading(**{one.name: given[one.name] for one in fields_of(Reading)})
+    reading = Reading.of(locals())  # here the arguments alone
     return read_matrix(source, domain, reading, progress=progress, tell=tell)
 
 
@@ -193,23 +175,21 @@ def read_matrix(
     tell: Tell | None = None,
 ) -> FrequencyMatrix:
     """As `read_points`, with its options in one object."""
-    check_domain(domain)
-    arguments.function(progress, "progress")
-    arguments.function(tell, "tell")
     protection = reading.protection
+    weights = partial(count_weights, most=protection.max_weight)
+    is_weighed = protection.weight is not None
 
     def count(located: Table, of_query: bool) -> Table:
-        if protection.weight is not None:
-            return _count_weights(located, protection, of_query=of_query)
-        if reading.user is None:
-            return count_records(located)
         if protection.count == PEOPLE:
-            return count_shared(located, protection.shares)
-        return count_kept(located, protection.max_records, of_query=of_query)
+            shares = weights if is_weighed else people.count_shares
+            return people.count_shared(located, protection.shares, shares)
+        records = weights if is_weighed else people.count_records
+        if protection.unit == RECORD:
+            return records(located)
+        return people.count_kept(located, protection.max_records, of_query=of_query, count=records)
 
     opened, counts = _counted(source, domain, reading, count, progress=progress, tell=tell)
-    protection = replace(protection, of_query=opened.of_query)
-    return _to_matrix(domain, counts, protection, mark_files(opened.files), reading.told_apart)
+    return _to_matrix(domain, counts, reading, opened)
 
 
 def check_source(source: Any, domain: Domain, reading: Reading) -> None:
@@ -230,17 +210,14 @@ def read_records_per_person(
     """How many people have n records inside the bounds, for n = 1 … most; more count as `most`."""
     if reading.user is None:
         raise InputError("counting records per person needs the column of people: give user")
-    _, histogram = _counted(
-        source,
-        domain,
-        reading,
-        lambda located, _: records_of_each(located, most, reading.max_weight or 1),
-        progress=progress,
-        tell=tell,
-    )
-    people = np.zeros(most, dtype=np.int64)
-    people[np.asarray(histogram["records"], dtype=np.int64) - 1] = histogram["people"]
-    return people
+
+    def count(located: Table, _: bool) -> Table:
+        return people.records_of_each(located, most, reading.max_weight or 1)
+
+    _, histogram = _counted(source, domain, reading, count, progress=progress, tell=tell)
+    numbers = np.zeros(most, dtype=np.int64)
+    numbers[np.asarray(histogram["records"], dtype=np.int64) - 1] = histogram["people"]
+    return numbers
 
 
 def read_people_by_box(
@@ -337,9 +314,8 @@ def read_people_by_box(
     >>> htf.read_people_by_box(rides, domain, 2, ["lon", "lat"], user="rider")
     PeopleByBox(2 x 2 boxes, exact numbers not shown)
     """
-    given = locals()  # here the arguments alone, whose names and defaults are those of Reading
-    named = {one.name: given[one.name] for one in fields_of(Reading) if one.name in given}
-    return read_people(source, domain, Reading(**named), grid, progress=progress, tell=tell)
+    reading = Reading.of(locals())  # here the arguments alone
+    return read_people(source, domain, reading, grid, progress=progress, tell=tell)
 
 
 def read_people(
@@ -352,35 +328,26 @@ def read_people(
     tell: Tell | None = None,
 ) -> PeopleByBox:
     """As `read_people_by_box`, with its options in one object. How records are limited has no effect."""
-    check_domain(domain)
-    arguments.function(progress, "progress")
-    arguments.function(tell, "tell")
     division = Division.of(grid)
-    boxes = division.number(domain)
+    boxes = division.number(check_domain(domain))
     if reading.user is None:
         raise InputError(NOT_PEOPLE)
     reading = replace(
         reading, count=PEOPLE, max_records=None, once_per=None, weight=None, max_weight=None
     )
     most = most_boxes(boxes)
-    _, found = _counted(
-        source,
-        domain,
-        reading,
-        lambda located, _: count_distinct(located, most),
-        division,
-        progress=progress,
-        tell=tell,
-    )
-    people = np.zeros((most, boxes), dtype=np.int64)
-    places = np.asarray(found[RANK], dtype=np.int64), np.asarray(found[BOX], dtype=np.int64)
-    if any(
-        len(p) and (p.min() < 0 or p.max() >= size)
-        for p, size in zip(places, people.shape, strict=True)
-    ):
+
+    def count(located: Table, _: bool) -> Table:
+        return people.count_distinct(located, most)
+
+    _, found = _counted(source, domain, reading, count, division, progress=progress, tell=tell)
+    table = np.zeros((most, boxes), dtype=np.int64)
+    places = tuple(np.asarray(found[name], np.int64) for name in (people.RANK, people.BOX))
+    ends = zip(places, table.shape, strict=True)
+    if any(np.any((place < 0) | (place >= end)) for place, end in ends):
         raise InputError(OUTSIDE_OF_BOUNDS)
-    people[places] = found["people"]
-    return PeopleByBox(division.given, people, reading.per, reading.told_apart)
+    table[places] = found["people"]
+    return PeopleByBox(division.given, table, reading.per, reading.told_apart)
 
 
 def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArray:
@@ -391,23 +358,21 @@ def weigh_points(path: Path, domain: Domain, columns: Sequence[str]) -> FloatArr
     """
     reading = Reading(columns)
     with open_rows(path, domain, reading) as rows:
-        weighted = WEIGHT in rows.opened.columns
-        table = rows.opened.select(list(dict.fromkeys([*rows.names, *([WEIGHT] * weighted)])))
-        worth = {}
+        weighted = people.WEIGHT in rows.opened.columns
+        names = [*rows.names, people.WEIGHT] if weighted else rows.names
+        table = rows.opened.select(list(dict.fromkeys(names)))
+        worth: Any = ibis.literal(1.0)
         if weighted:
-            worth["worth"] = rows.opened.number(table, WEIGHT).fill_null(float("nan"))
-        with rows.placed(table, **worth) as (engine, placed):
+            worth = rows.opened.number(table, people.WEIGHT).fill_null(float("nan"))
+        with rows.placed(table, worth=worth) as (engine, placed):
             inside = inside_of(placed, domain)
             inside = inside.mutate(cell=cell_of(inside, domain, engine))
-            inside = inside.filter(inside[CELL].notnull())
-            sums_of = {"records": inside.count()}
-            if weighted:
-                sums_of = {"records": inside.worth.sum(), "least": inside.worth.min()}
-            totals = engine.run(inside.group_by(CELL).agg(**sums_of), rows.opened.name)
-    sums = np.asarray(totals["records"], dtype=np.float64)
-    least = np.asarray(totals.get("least", sums), dtype=np.float64)
+            inside = inside.filter(inside[people.CELL].notnull())
+            sums_of = {"sum": inside.worth.sum(), "least": inside.worth.min()}
+            totals = engine.run(inside.group_by(people.CELL).agg(**sums_of), rows.opened.name)
+    sums, least = (np.asarray(totals[name], dtype=np.float64) for name in ("sum", "least"))
     weights = np.zeros(domain.size)
-    weights[np.asarray(totals[CELL], dtype=np.int64)] = np.where(least < 0, least, sums)
+    weights[np.asarray(totals[people.CELL], dtype=np.int64)] = np.where(least < 0, least, sums)
     return weights.reshape(domain.shape)
 
 
@@ -432,15 +397,18 @@ def _counted(
     tell: Tell | None,
 ) -> tuple[Source, dict[str, Any]]:
     """What `count` makes of the records inside, and the source that had them. It is told whether they come from a query."""
+    check_domain(domain)
+    arguments.function(progress, "progress")
+    arguments.function(tell, "tell")
     with _located(source, domain, reading, tell, division) as (rows, engine, located):
         opened = rows.opened
         counts = engine.run(count(located, opened.of_query), opened.name, progress)
-        opened.check_unchanged()  # so that remarks are about the rows that were counted
+        opened.listing.check_unchanged()  # so that remarks are about the rows that were counted
         if tell is not None:
             remark_unread(rows, tell)
         if not all(map(len, counts.values())):
             remark_nothing(rows, tell)
-        opened.check_unchanged()
+        opened.listing.check_unchanged()
     return opened, counts
 
 
@@ -462,41 +430,24 @@ def _located(
         whose = rows.whose(table)
         with rows.placed(table, **whose) as (engine, placed):
             inside = inside_of(in_span(placed, reading), domain)
-            for name in (PERSON, PERIOD):
+            for name in (people.PERSON, people.PERIOD):
                 if name in whose:
                     inside = inside.filter(inside[name].notnull())
-            located = inside.select(
-                cell=cell_of(inside, domain, engine),
-                **{n: inside[n] for n in (*WHO, TIME, WEIGHT) if n in whose},
-                **({} if division is None else {BOX: box_of(inside, domain, engine, division)}),
-            )
+            kept = {n: inside[n] for n in (*people.WHO, people.TIME, people.WEIGHT) if n in whose}
+            if division is not None:
+                kept[people.BOX] = box_of(inside, domain, engine, division)
+            located = inside.select(cell=cell_of(inside, domain, engine), **kept)
             if reading.weight is not None:
                 located = only_weighed(located)
-            yield rows, engine, located if reading.once_per is None else keep_once(located)
-
-
-def _count_weights(located: Table, protection: Protection, *, of_query: bool) -> Table:
-    """The sum of weights in each cell and, to tell how many were cut, the number of records."""
-
-    def count(records: Table) -> Table:
-        return count_weights(records, protection.max_weight)
-
-    if protection.unit == RECORD:
-        return count(located)
-    if protection.count == PEOPLE:
-        return count_shared(located, protection.shares, count)
-    return count_kept(located, protection.max_records, of_query=of_query, count=count)
+            yield rows, engine, located if reading.once_per is None else people.keep_once(located)
 
 
 def _to_matrix(
-    domain: Domain,
-    counts_by_cell: dict[str, Any],
-    protection: Protection,
-    files: Sequence[FileMark],
-    told_apart: ToldApart | None = None,
+    domain: Domain, counts_by_cell: dict[str, Any], reading: Reading, opened: Source
 ) -> FrequencyMatrix:
-    order = np.argsort(counts_by_cell[CELL])  # the engine returns cells in any order
-    keys = np.asarray(counts_by_cell[CELL], dtype=np.int64)[order]
+    protection = replace(reading.protection, of_query=opened.of_query)
+    order = np.argsort(counts_by_cell[people.CELL])  # the engine returns cells in any order
+    keys = np.asarray(counts_by_cell[people.CELL], dtype=np.int64)[order]
     if len(keys) and not 0 <= keys[0] <= keys[-1] < domain.size:
         raise InputError(OUTSIDE_OF_BOUNDS)
     counts = np.asarray(counts_by_cell["records"], dtype=np.int64)[order]
@@ -506,11 +457,7 @@ def _to_matrix(
     weighed = None
     if protection.weight is not None:
         kept, above = (int(np.sum(counts_by_cell[name])) for name in (KEPT, ABOVE))
-        weighed, keys, counts = (
-            WeighedRecords(kept - above, above),
-            keys[counts > 0],
-            counts[counts > 0],
-        )
-    return FrequencyMatrix(
-        domain, unravel(keys, domain.shape), counts, protection, files, weighed, told_apart
-    )
+        weighed, some = WeighedRecords(kept - above, above), counts > 0
+        keys, counts = keys[some], counts[some]
+    files, cells = mark_files(opened.listing.paths), unravel(keys, domain.shape)
+    return FrequencyMatrix(domain, cells, counts, protection, files, weighed, reading.told_apart)

@@ -19,9 +19,10 @@ from htf.errors import InputError
 from htf.estimation.prior import Prior, prior_cells, read_weights, show_bounds
 from htf.files import is_file
 from htf.frame.domain import Domain, FloatArray, check_domain
-from htf.ingest.columns import check_columns
 from htf.ingest.listing import PARQUET_FILES, TEXT_FILES
 from htf.ingest.points import has_columns, weigh_points
+from htf.ingest.reading import check_columns
+from htf.privacy.budget import digest_of
 from htf.privacy.origins import FileMark
 from htf.query.cells import cell_counts
 from htf.release.file import is_release
@@ -74,20 +75,11 @@ def read_prior(source: Any, domain: Domain, columns: Sequence[str] = LON_LAT) ->
     path, key = split_key(source)
     if not is_file(path):
         raise InputError(f"there is no file {path}")
-    mark, digest = _mark(path)
+    mark, digest = FileMark.of(path), digest_of(path)
     name = f"{path.name}:{key}" if key else path.name
     found = Prior.of(_read_values(path, key, domain, columns), domain, name, digest, mark)
     mark.check_unchanged()
     return found
-
-
-def _mark(path: Path) -> tuple[FileMark, str]:
-    """The present state of the file, and its digest."""
-    try:
-        with open(path, "rb") as file:
-            return FileMark.of(path), hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
 
 
 def split_key(source: str | Path) -> tuple[Path, str]:
@@ -125,28 +117,20 @@ def _read_array(path: Path, key: str) -> FloatArray:
                 with packed.open(members[key]) as member:
                     return np.asarray(np.lib.format.read_array(member, allow_pickle=False))
             there = ", ".join(members)
-    except (
-        OSError,
-        ValueError,
-        EOFError,
-        RuntimeError,
-        NotImplementedError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ):
+    except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
         raise InputError(f"cannot read an array of numbers from {path}: is it complete?") from None
     raise InputError(f"{path} has the arrays {there}: name one, as in --prior {path.name}:KEY")
 
 
 def _check_claim(array: IO[bytes], path: Path, most: int) -> None:
     """Refuse an array that says that it is larger than what is there, or than an array that is unpacked may be."""
-    version = np.lib.format.read_magic(array)
     formats = np.lib.format
-    read = formats.read_array_header_1_0 if version == (1, 0) else formats.read_array_header_2_0
+    is_first = formats.read_magic(array) == (1, 0)
+    read = formats.read_array_header_1_0 if is_first else formats.read_array_header_2_0
     shape, _, kind = read(array)
-    if math.prod(shape) * kind.itemsize > most:
+    if (size := math.prod(shape) * kind.itemsize) > most:
         raise InputError(
-            f"an array of {path} has {math.prod(shape) * kind.itemsize:,} bytes, and there are at most {most:,} to read: save it "
+            f"an array of {path} has {size:,} bytes, and there are at most {most:,} to read: save it "
             "again, with fewer cells"
         )
 
@@ -159,9 +143,8 @@ def _read_release(path: Path, domain: Domain) -> FloatArray:
             f"{path.name} is not private (noise: {release.noise}): it must not be published, not even as a prior"
         )
     own = prior_cells(release.domain)
-    if [(a.name, a.low, a.high) for a in own.axes] != [
-        (a.name, a.low, a.high) for a in domain.axes
-    ]:
+    one, other = ([(a.name, a.low, a.high) for a in of.axes] for of in (own, domain))
+    if one != other:
         raise InputError(
             f"the release {path.name} is of another map ({show_bounds(own)}) than the data "
             f"({show_bounds(domain)}): take the same bounds, or another prior"

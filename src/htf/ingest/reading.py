@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,18 +17,9 @@ from htf.base import arguments
 from htf.base.options import AUTO, DURING, READ, WEIGHT, option, spoken
 from htf.errors import InputError
 from htf.ingest.time_formats import TimeFormat
+from htf.privacy import protection as units
 from htf.privacy.apart import ToldApart
-from htf.privacy.protection import (
-    COUNTED,
-    NO_WEIGHT_ONCE,
-    ONCE_PER,
-    PEOPLE,
-    PERIODS,
-    PERSON,
-    RECORDS,
-    SHARES_OF_A_PERSON,
-    Protection,
-)
+from htf.privacy.protection import PEOPLE, PERSON, RECORDS, Protection
 
 if TYPE_CHECKING:
     from htf.frame.domain import Domain
@@ -37,12 +29,22 @@ ENGINES = (DUCKDB, SPARK)
 TIME_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # per second
 LARGEST_OFFSET = 24 * 3600
 POINT, COMMA = DECIMALS = (".", ",")
+TEXTS = ("table", "sql", "memory", "crs", "user", "time", "time_format")
+OF_UNITS = (("once_per", units.ONCE_PER), ("count", units.COUNTED), ("per", units.PERIODS))
 UTF8 = ("utf-8", "utf-8-sig")
 # Encodings in which no byte changes how later lines are read, by the names that Python gives them.
 STATELESS = re.compile(
     r"ascii|utf-8(-sig)?|utf-(16|32)(-[bl]e)?|cp[0-9]+|iso8859-[0-9]+|koi8-[rtu]|kz1048|mac-[a-z0-9]+|ptcp154|tis-620"
     r"|hp-roman8|palmos|gb2312|gbk|gb18030|big5(hkscs)?|johab|shift_jis(_2004|x0213)?|euc_(kr|jp|jis_2004|jisx0213)"
 )
+
+
+def check_columns(columns: object) -> None:
+    """Refuse anything but a list of names. None in it means that the name is to be guessed."""
+    expected = "a list of names, one for each axis, such as ['lon', 'lat']"
+    for name in arguments.items(columns, "columns", expected):
+        if name is not None:
+            arguments.text(name, "a name in columns")
 
 
 def check_encoding(name: str) -> None:
@@ -73,15 +75,13 @@ def read_offset(text: str) -> int:
 
 def read_moment(text: str) -> int:
     """`2026-03-01` or `2026-03-01T06:00:00` in seconds since 1970, by the clock of the data."""
-    try:
+    with suppress(ValueError):
         moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is not None:
-        raise InputError(
-            f"a time is written like 2026-03-01 or 2026-03-01T06:00:00, without a time zone, got {text!r}"
-        )
-    return int(moment.replace(tzinfo=UTC).timestamp())
+        if moment.tzinfo is None:
+            return int(moment.replace(tzinfo=UTC).timestamp())
+    raise InputError(
+        f"a time is written like 2026-03-01 or 2026-03-01T06:00:00, without a time zone, got {text!r}"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +130,8 @@ class Access(Written):
     def __post_init__(self) -> None:
         Written.__post_init__(self)
         arguments.choice(self.engine, ENGINES, "the engine")
-        for name in ("table", "sql", "memory"):
-            if getattr(self, name) is not None:
+        for name in TEXTS:
+            if getattr(self, name, None) is not None:
                 arguments.text(getattr(self, name), name)
         if self.table is not None and self.sql is not None:
             raise InputError("give a table or a query of the database, not both")
@@ -141,9 +141,8 @@ class Access(Written):
 class Reading(Access):
     """Options that say how to open the source, and what its columns mean."""
 
-    columns: Sequence[str | None] | None = (
-        None  # one for each axis, two for zones; None: to be guessed
-    )
+    # One for each axis, two for zones; None: to be guessed.
+    columns: Sequence[str | None] | None = None
     crs: str | None = option(
         "Reference system of the points, if it is not the map's.",
         "CRS",
@@ -156,12 +155,12 @@ class Reading(Access):
     count: str | None = option(
         "What to count, with --user: (split) people, each of whom counts once, split across their records; or "
         "records, at most K per person.  [default: records with --max-records, else split people]",
-        "|".join(reversed(COUNTED)),
+        "|".join(reversed(units.COUNTED)),
     )
     per: str | None = option(
         "With --user: epsilon protects a person in one such period, not over all of time. A person counts in "
         "each period.",
-        "|".join(PERIODS),
+        "|".join(units.PERIODS),
     )
     max_records: int | str | None = option(
         "Count records, and keep at most K per person. auto finds the K of least expected error, with noise.",
@@ -169,7 +168,7 @@ class Reading(Access):
     )
     once_per: str | None = option(
         "Before that, keep one record per person and cell for each hour or day, or overall.",
-        "|".join(ONCE_PER),
+        "|".join(units.ONCE_PER),
     )
     weight: str | None = option("The column.", group=WEIGHT)
     max_weight: int | None = option("The limit.", group=WEIGHT)
@@ -199,17 +198,17 @@ class Reading(Access):
         default=False,
     )
 
-    def __post_init__(self) -> None:
-        from htf.ingest.columns import check_columns
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Reading:
+        """Those of the arguments of a function that are options here, by the same names."""
+        return cls(**{one.name: given[one.name] for one in fields(cls) if one.name in given})
 
+    def __post_init__(self) -> None:
         Access.__post_init__(self)
         arguments.flag(self.allow_empty, "allow_empty")
         if self.columns is not None:
             check_columns(self.columns)
-        for name in ("crs", "user", "time", "time_format"):
-            if getattr(self, name) is not None:
-                arguments.text(getattr(self, name), name)
-        for name, known in (("once_per", ONCE_PER), ("count", COUNTED), ("per", PERIODS)):
+        for name, known in OF_UNITS:
             if getattr(self, name) is not None:
                 arguments.choice(getattr(self, name), known, name)
         arguments.choice(self.time_unit, TIME_UNITS, "the unit of times (time_unit)")
@@ -246,27 +245,23 @@ class Reading(Access):
             return
         Protection(weight=self.weight, max_weight=self.max_weight)  # type: ignore[arg-type]
         if self.once_per is not None:
-            raise InputError(NO_WEIGHT_ONCE)
+            raise InputError(units.NO_WEIGHT_ONCE)
 
     def _check_people(self) -> None:
         """Refuse options that need a column of people, or of times, which is not named."""
-        once_per, per = f"once per {self.once_per}", f"per {self.per}"
-        of_people = {
-            once_per: self.once_per is not None,
-            per: self.per is not None,
-            "counting split people": self.count == PEOPLE,
-        }
-        of_times = {once_per: self.once_per in ("hour", "day"), per: self.per is not None}
-        for what, is_asked in of_people.items():
-            if is_asked and self.user is None:
-                raise InputError(
-                    f"{what} applies to people: name the column of people with --user (in Python: user)"
-                )
-        for what, is_asked in of_times.items():
-            if is_asked and self.time is None:
-                raise InputError(
-                    f"{what} needs times: name their column with --time (in Python: time)"
-                )
+        once_per, of_hours = self.once_per, self.once_per in ("hour", "day")
+        asked = (
+            (f"once per {once_per}", once_per is not None, of_hours),
+            (f"per {self.per}", self.per is not None, self.per is not None),
+            ("counting split people", self.count == PEOPLE, False),
+        )
+        for what, of_people, of_times in asked:
+            for is_needed, name, meaning in (
+                (of_people, "user", "applies to people: name the column of people"),
+                (of_times, "time", "needs times: name their column"),
+            ):
+                if is_needed and getattr(self, name) is None:
+                    raise InputError(f"{what} {meaning} with --{name} (in Python: {name})")
         if self.count == PEOPLE and self.max_records is not None:
             raise InputError(
                 f"where split people are counted, all of their records count: leave out --max-records {self.max_records}, "
@@ -300,35 +295,29 @@ class Reading(Access):
                     "--max-records limits the records per person: name the column of people with --user "
                     "(in Python: user)"
                 )
-            return self._weighed(Protection())
-        if self.counted == PEOPLE:
-            split = Protection(
-                PERSON,
-                once_per=self.once_per,
-                count=PEOPLE,
-                per=self.per,
-                shares=SHARES_OF_A_PERSON,
+            found = Protection()
+        elif self.counted == PEOPLE:
+            shares = units.SHARES_OF_A_PERSON
+            found = Protection(
+                PERSON, once_per=self.once_per, count=PEOPLE, per=self.per, shares=shares
             )
-            return self._weighed(split)
-        if self.max_records is None:
+        elif self.max_records is None:
             raise InputError(
                 "to count records and protect people, give the number of records to keep per person: --max-records K "
                 "(in Python: max_records); or count split people, who need none (--count people; in Python: count)"
             )
-        if isinstance(self.max_records, str) and self.max_records == AUTO:
+        elif isinstance(self.max_records, str) and self.max_records == AUTO:
             raise InputError(
                 "max_records='auto' is for htf release and htf.Recipe: here give the number that "
                 "htf.best_max_records(activity, epsilon) finds"
             )
-        most = arguments.whole(self.max_records, "max_records")
-        return self._weighed(Protection(PERSON, most, self.once_per, per=self.per))
-
-    def _weighed(self, protection: Protection) -> Protection:
-        """The same, where records have weights."""
+        else:
+            most = arguments.whole(self.max_records, "max_records")
+            found = Protection(PERSON, most, self.once_per, per=self.per)
         if self.weight is None:
-            return protection
-        most = arguments.whole(self.max_weight, "max_weight")
-        return replace(protection, weight=self.weight, max_weight=most)
+            return found
+        limit = arguments.whole(self.max_weight, "max_weight")
+        return replace(found, weight=self.weight, max_weight=limit)
 
     @property
     def told_apart(self) -> ToldApart:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields as fields_of
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
-from htf.base import arguments
 from htf.base.options import AUTO, USUAL_MOST_RECORDS
 from htf.curator.contributions import RecordsPerPerson
-from htf.frame.domain import Domain, check_domain
+from htf.frame.domain import Domain
 from htf.ingest import points
+from htf.ingest.engines import Progress
 from htf.ingest.reading import DUCKDB, POINT, Reading
+from htf.ingest.remarks import Tell
 from htf.privacy.protection import PERSON, Protection
-
-if TYPE_CHECKING:
-    from htf.ingest.engines import Progress
-    from htf.ingest.remarks import Tell
 
 
 def read_records_per_person(
@@ -119,12 +116,7 @@ def read_records_per_person(
     >>> people = htf.read_records_per_person(rides, domain, ["lon", "lat"], user="rider")
     >>> activity = htf.measure_activity(people, 0.1, noise="seeded:1")
     """
-    given = locals()  # here the arguments alone, whose names and defaults are those of Reading
-    named = {one.name: given[one.name] for one in fields_of(Reading) if one.name in given}
-    check_domain(domain)
-    arguments.function(progress, "progress")
-    arguments.function(tell, "tell")
-    reading = Reading(**named, max_records=AUTO)
+    reading = replace(Reading.of(locals()), max_records=AUTO)  # here the arguments alone
     Protection(PERSON, most)  # refuses what is no number of records
     counted = points.read_records_per_person(
         source, domain, reading, most, progress=progress, tell=tell

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+from ibis.expr.types import Table
 
 from htf.errors import InputError, NothingInsideError
 from htf.ingest import expressions as ex
@@ -19,10 +20,8 @@ from htf.ingest.sources import Source
 from htf.ingest.time_formats import likely_formats
 from htf.ingest.unread import AS_IN, EYES_ONLY, count_unread, describe
 
-if TYPE_CHECKING:
-    from ibis.expr.types import Table
-
 Tell = Callable[[str], None]
+TO_RELEASE = "(This message is for your eyes: it is a fact about the data. To release whatever they hold: --allow-empty)"
 
 
 class NothingInside(UserWarning):
@@ -64,10 +63,9 @@ def check_times(rows: Rows, table: Table, tell: Tell | None) -> None:
         kinds_found = opened.engine.run(table.agg(**kinds), opened.name)
         any_readable = any(kinds_found[kind][0] for kind in ("zoned", "bare", "number"))
         if kinds_found["some"][0] and not any_readable and not reading.allow_empty:
+            as_in, other = reading.time_format or AS_IN, _other_form(opened, table, name)
             raise InputError(
-                f"column {name!r} must hold times, as in {reading.time_format or AS_IN}, but it holds other text"
-                f"{_other_form(opened, table, name)}. (This message "
-                "is for your eyes: it is a fact about the data. To release whatever they hold: --allow-empty)"
+                f"column {name!r} must hold times, as in {as_in}, but it holds other text{other}. {TO_RELEASE}"
             )
         if kinds_found["zoned"][0] and kinds_found["bare"][0] and tell is not None:
             tell(
@@ -78,9 +76,8 @@ def check_times(rows: Rows, table: Table, tell: Tell | None) -> None:
 
 def _other_form(opened: Source, table: Table, name: str) -> str:
     """The forms that the first times may have. A wrong guess does no harm: it only goes into an error."""
-    first = opened.engine.run(
-        table.select(time=table[name].cast("string")).limit(1000), opened.name
-    )
+    times = table.select(time=table[name].cast("string"))
+    first = opened.engine.run(times.limit(1000), opened.name)
     forms = likely_formats(str(text) for text in first["time"] if text is not None)
     return "".join(
         f"{' or' if n else ': give'} --read time-format='{one}'" for n, one in enumerate(forms[:2])
@@ -93,10 +90,7 @@ def remark_unread(rows: Rows, tell: Tell) -> None:
     unread = count_unread(rows)
     for reason in unread.of_most:
         if reason.remedy is not None and not rows.reading.allow_empty:
-            raise InputError(
-                f"most rows cannot be read: {reason.told}. (This message is for your eyes: it is a fact about the "
-                "data. To release whatever they hold: --allow-empty)"
-            )
+            raise InputError(f"most rows cannot be read: {reason.told}. {TO_RELEASE}")
     lines = []
     for one in describe(rows, unread):
         number, where = one["rows"], one["where"] and f"; see {one['where']}"
@@ -135,11 +129,8 @@ def _why_nothing(rows: Rows) -> str:
     if opened.unfit:
         return f": {opened.unfit}."
     table = rows.table()
-    if opened.text:
-        try:
-            _refuse_text(rows, table)
-        except InputError as error:
-            return f": {error}."
+    if opened.text and (wrong := _text_in(rows, table)):
+        return wrong
     why = "." if reading.user is None else f", or none there names a person in {reading.user!r}."
     if reading.weight is not None:
         why = f"{why[:-1]}, or none there has a weight in {reading.weight!r}."
@@ -157,21 +148,21 @@ def _why_nothing(rows: Rows) -> str:
     )
 
 
-def _refuse_text(rows: Rows, table: Table) -> None:
-    """Refuse a column of a text file without a single number: it is the wrong column."""
+def _text_in(rows: Rows, table: Table) -> str:
+    """Which column of a text file has not a single number: it is the wrong column. Empty if none."""
     opened = rows.opened
     for field in rows.fields:
         if field.of_geometry or field.of_time or field.of_names:
             continue
         column = table[field.column]
-        number = opened.number(table, field.column)
         sums = {
             "some": column.notnull().any(),
-            "numbers": number.notnull().any(),
-            **{f"with{n}": ex.is_number(column, one).any() for n, one in enumerate(DECIMALS)},
+            "numbers": opened.number(table, field.column).notnull().any(),
+            **{sign: ex.is_number(column, sign).any() for sign in DECIMALS},
         }
         found = opened.engine.run(table.agg(**sums), opened.name)
         if found["some"][0] and not found["numbers"][0]:
-            others = [one for n, one in enumerate(DECIMALS) if found[f"with{n}"][0]]
+            others = [sign for sign in DECIMALS if found[sign][0]]
             hint = f" with another decimal sign: give --read decimal={others[0]}" if others else ""
-            raise InputError(f"column {field.column!r} must hold numbers, but it holds text{hint}")
+            return f": column {field.column!r} must hold numbers, but it holds text{hint}."
+    return ""

@@ -8,36 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import ibis
 import numpy as np
+from ibis.expr.types import IntegerValue, Table, Value
 
 from htf.errors import InputError
 from htf.frame.crs import same_crs
 from htf.frame.division import Division
 from htf.frame.domain import Axis, Domain
+from htf.ingest import columns, people
 from htf.ingest import expressions as ex
-from htf.ingest.columns import (
-    Field,
-    check_there,
-    columns_in,
-    find_fields,
-    fits,
-    pairs,
-    refuse_degrees,
-)
 from htf.ingest.engines import Engine
 from htf.ingest.geometry import coordinate, projected
-from htf.ingest.people import PERIOD, PERSON, SPELLING, TIME, WEIGHT, WHEN, part_along
 from htf.ingest.placing import needs_function, place_of
 from htf.ingest.reading import Reading
 from htf.ingest.sources import Source, moved, open_source
 from htf.ingest.text import Needed
 from htf.ingest.weights import as_weight
 from htf.privacy.protection import PEOPLE
-
-if TYPE_CHECKING:
-    from ibis.expr.types import FloatingValue, IntegerValue, Table, Value
 
 
 @contextmanager
@@ -47,13 +37,15 @@ def open_rows(source: Any, domain: Domain, reading: Reading) -> Iterator[Rows]:
     given = tuple(name for name in (*wanted, *others) if name is not None)
     guessed = ["one pair like lon and lat (else give --x and --y)"] * (wanted[:2] == [None, None])
     needed = Needed(
-        lambda header: fits(wanted, others, header), ", ".join([*guessed, *map(repr, given)]), given
+        lambda header: columns.fits(wanted, others, header),
+        ", ".join([*guessed, *map(repr, given)]),
+        given,
     )
     with open_source(source, reading, needed) as stored:
-        opened = stored.called(columns_in(wanted, others, stored.columns))
-        fields = find_fields(opened.columns, domain, wanted, opened.geometry)
+        opened = stored.called(columns.columns_in(wanted, others, stored.columns))
+        fields = columns.find_fields(opened.columns, domain, wanted, opened.geometry)
         for name in others:
-            check_there(name, opened.columns)
+            columns.check_there(name, opened.columns)
         yield Rows(opened, domain, reading, fields)
 
 
@@ -64,7 +56,7 @@ class Rows:
     opened: Source
     domain: Domain
     reading: Reading
-    fields: Sequence[Field]
+    fields: Sequence[columns.Field]
 
     @property
     def names(self) -> list[str]:
@@ -85,7 +77,7 @@ class Rows:
         """The value of each column of places, under our own names, which no column of the data can have."""
         return {f"v{n}": self._value(table, field) for n, field in enumerate(self.fields)}
 
-    def _value(self, table: Table, field: Field) -> Value:
+    def _value(self, table: Table, field: columns.Field) -> Value:
         column = table[field.column]
         if field.of_geometry:
             return coordinate(column, field.part, self.opened.engine.columns_as)
@@ -114,23 +106,24 @@ class Rows:
         """The person of each record, and its period, time and weight where they matter."""
         reading, values = self.reading, dict[str, Any]()
         if reading.user is not None:
-            values[PERSON] = self.person(table)
-            if self.opened.collates and values[PERSON].type().is_string():
-                values[SPELLING] = ex.digest(values[PERSON])
+            values[people.PERSON] = self.person(table)
+            if self.opened.collates and values[people.PERSON].type().is_string():
+                values[people.SPELLING] = ex.digest(values[people.PERSON])
             if reading.per is not None:
-                values[PERIOD] = ex.period(self.seconds(table, str(reading.time)), reading.per)
+                values[people.PERIOD] = ex.period(
+                    self.seconds(table, str(reading.time)), reading.per
+                )
             if reading.once_per is not None or reading.counted != PEOPLE:
-                values[TIME] = self._time_key(table)
+                values[people.TIME] = self._time_key(table)
         if reading.weight is not None:
             weight = self.opened.number(table, reading.weight)
-            values[WEIGHT] = as_weight(weight, int(reading.max_weight or 1))
+            values[people.WEIGHT] = as_weight(weight, int(reading.max_weight or 1))
         if reading.spans:
-            values[WHEN] = self.seconds(table, str(reading.time))
+            values[people.WHEN] = self.seconds(table, str(reading.time))
         return values
 
     def _time_key(self, table: Table) -> IntegerValue:
         """The key that tells a person's records in one cell apart. Records without a time share one key."""
-        import ibis
 
         nothing, reading = ibis.literal(0).cast("int64"), self.reading
         if reading.time is None or reading.once_per == "all":
@@ -144,10 +137,10 @@ class Rows:
         """The reference system of the points, if it is not that of the map."""
         domain = self.domain
         crs = self.reading.crs or (self.opened.crs if self.fields[0].of_geometry else None)
-        refuse_degrees(self.fields, domain, crs)
+        columns.refuse_degrees(self.fields, domain, crs)
         if crs is None:
             return None
-        if not pairs(domain):
+        if not columns.pairs(domain):
             raise InputError(
                 f"a reference system ({crs}) needs two axes x and y, but the map has none"
             )
@@ -157,7 +150,7 @@ class Rows:
             )
         if same_crs(crs, domain.crs):
             return None
-        if not self.opened.engine.columns_as and not self._calls_functions:
+        if self.counted_in_place and not self.opened.engine.columns_as:
             raise InputError(
                 f"a database cannot transform {crs} to {domain.crs} for us: do it in the query, as with "
                 "PostGIS's ST_Transform"
@@ -165,14 +158,10 @@ class Rows:
         return crs
 
     @property
-    def _calls_functions(self) -> bool:
-        """Whether places are found by functions of ours, which not every engine can call."""
-        return any(map(needs_function, self.domain.axes))
-
-    @property
     def counted_in_place(self) -> bool:
-        """Whether the engine that has the rows can find their places."""
-        return bool(self.opened.engine.columns_as) or not self._calls_functions
+        """Whether the engine that has the rows can find their places. Not every engine can call functions of ours."""
+        calls_functions = any(map(needs_function, self.domain.axes))
+        return self.opened.engine.columns_as != "" or not calls_functions
 
     @contextmanager
     def placed(self, table: Table, **others: Any) -> Iterator[tuple[Engine, Table]]:
@@ -189,44 +178,42 @@ class Rows:
         """The place along each axis, from the values of columns, and all other columns."""
         values = [rows[f"v{n}"] for n in range(len(self.fields))]
         if crs is not None:
-            for first in pairs(self.domain):
-                x, y = values[first : first + 2]
-                values[first : first + 2] = projected(
-                    x, y, crs, str(self.domain.crs), engine.columns_as
-                )
+            for first in columns.pairs(self.domain):
+                xy, to = slice(first, first + 2), str(self.domain.crs)
+                values[xy] = projected(values[xy], crs, to, engine.columns_as)
         places, waiting = {}, iter(values)
         for number, axis in enumerate(self.domain.axes):
-            columns = [next(waiting) for _ in axis.inputs]
-            places[f"p{number}"] = place_of(columns, axis, engine.columns_as, self.opened.collates)
+            of_axis = [next(waiting) for _ in axis.inputs]
+            places[f"p{number}"] = place_of(of_axis, axis, engine.columns_as, self.opened.collates)
         others = {name: rows[name] for name in rows.columns[len(values) :]}
         return rows.select(**places, **others)
 
 
 def within(places: Sequence[Any], domain: Domain) -> Any:
-    """Whether places are inside the map. A missing one is not."""
-    inside = None
-    for place, axis in zip(places, domain.axes, strict=False):
-        along = (place >= ex.constant(axis.low)) & (place < ex.constant(axis.high))
-        inside = along if inside is None else inside & along
-    assert inside is not None
-    return inside.fill_null(False)
+    """Whether places are inside the map; false or missing for a missing one. Engines sort NaN above every number, so
+    `< high` is false for it, as for infinity. If an engine skips a filter by this, NaN still has no cell."""
+    along = zip(places, domain.axes, strict=True)
+    return ibis.and_(
+        *((at >= ex.constant(axis.low)) & (at < ex.constant(axis.high)) for at, axis in along)
+    )
 
 
 def inside_of(rows: Table, domain: Domain) -> Table:
-    """The rows inside the bounds. Engines sort NaN above every number, so `< high` drops it along with
-    infinity. If an engine skips the filter, NaN still has no cell."""
-    for number, axis in enumerate(domain.axes):
-        place = rows[f"p{number}"]
-        rows = rows.filter((place >= ex.constant(axis.low)) & (place < ex.constant(axis.high)))
-    return rows
+    """The rows inside the bounds."""
+    return rows.filter(within(places_in(rows, domain), domain))
+
+
+def places_in(rows: Table, domain: Domain) -> list[Any]:
+    """The place along each axis."""
+    return [rows[f"p{number}"] for number in range(domain.dimensions)]
 
 
 def in_span(rows: Table, reading: Reading) -> Table:
     """The rows of the span of time that is asked for. A row whose time cannot be read is in none."""
     if reading.since is not None:
-        rows = rows.filter(rows[WHEN] >= reading.since)
+        rows = rows.filter(rows[people.WHEN] >= reading.since)
     if reading.until is not None:
-        rows = rows.filter(rows[WHEN] < reading.until)
+        rows = rows.filter(rows[people.WHEN] < reading.until)
     return rows
 
 
@@ -241,15 +228,13 @@ def cell_of(rows: Table, domain: Domain, engine: Engine) -> IntegerValue:
 
 def box_of(rows: Table, domain: Domain, engine: Engine, division: Division) -> IntegerValue:
     """Row-major numbers of the areas of a division. That of a place in no cell is missing, or its cell is."""
-    import ibis
-
     box = ibis.literal(0).cast("int64")
     for number, (axis, edges) in enumerate(zip(domain.axes, division.edges(domain), strict=True)):
         if (parts := len(edges) - 1) == 1:
             continue
         cell = _cell_on_axis(rows, number, axis, engine)
         if division.grid is None:
-            along = part_along(cell, edges, engine.columns_as)
+            along = people.part_along(cell, edges, engine.columns_as)
         else:
             along = ex.part_of(cell, axis.cells, parts)
         box = box * parts + along
@@ -257,13 +242,6 @@ def box_of(rows: Table, domain: Domain, engine: Engine, division: Division) -> I
 
 
 def _cell_on_axis(rows: Table, number: int, axis: Axis, engine: Engine) -> IntegerValue:
-    place = rows[f"p{number}"]
-    if not engine.floors_anything:
-        place = ex.within(place, axis.low, axis.high)
-    return _cell_along(axis, place)
-
-
-def _cell_along(axis: Axis, place: FloatingValue) -> IntegerValue:
     """The cell along one axis, as by Axis.to_cells. A place just below the upper edge must not be
     rounded across it.
 
@@ -271,8 +249,10 @@ def _cell_along(axis: Axis, place: FloatingValue) -> IntegerValue:
     and rows need no check. A missing cell stays missing: engines ignore it in a `least`, which would
     put it into the last cell.
     """
-    cell: Any = (place - ex.constant(axis.low)) * ex.constant(axis.cells_per_unit)
-    whole = ex.floor(cell)
+    place: Any = rows[f"p{number}"]
+    if not engine.floors_anything:
+        place = ex.within(place, axis.low, axis.high)
+    whole = ex.floor((place - ex.constant(axis.low)) * ex.constant(axis.cells_per_unit))
     if axis.to_cells(np.nextafter(axis.high, axis.low)) < axis.cells:
         return whole
     kept: IntegerValue = (whole >= axis.cells).ifelse(axis.cells - 1, whole)

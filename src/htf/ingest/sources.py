@@ -6,61 +6,57 @@ DataFrames stay where they are.
 
 from __future__ import annotations
 
+import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
+from dataclasses import fields as fields_of
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import ibis
+import ibis.expr.operations as ops
 import numpy as np
+import pyarrow as pa
+import sqlglot
+from ibis.expr.types import FloatingValue, Table
+from pyarrow import dataset
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from htf.base import arguments
-from htf.errors import InputError, MissingExtraError
+from htf.base.extras import need
+from htf.base.options import spoken
+from htf.errors import InputError
 from htf.files import is_file
 from htf.frame.crs import name_of_crs
 from htf.ingest import sqlite
 from htf.ingest.archives import unpacked
 from htf.ingest.columns import like
 from htf.ingest.copies import plain
-from htf.ingest.engines import (
-    DuckDB,
-    Engine,
-    Spark,
-    open_duckdb,
-    open_spark,
-    quietly,
-)
+from htf.ingest.engines import DuckDB, Engine, Spark, open_duckdb, open_spark, quietly
 from htf.ingest.expressions import FIRST_SECOND, LAST_SECOND, as_number
 from htf.ingest.geometry import read_geo_metadata
-from htf.ingest.listing import Listing, Piece, list_database, list_files, list_layer
+from htf.ingest.listing import NO_FILES, Listing, Piece, list_alone, list_files
 from htf.ingest.parquet import Columns, read_columns
-from htf.ingest.reading import DUCKDB, POINT, SPARK, Access
-from htf.ingest.sqlite import ROWS_AT_ONCE
-from htf.ingest.text import (
-    LONGEST_RECORD,
-    Layout,
-    Needed,
-    check_text,
-    explain_lines,
-    read_layout,
-)
+from htf.ingest.reading import DUCKDB, POINT, SPARK, Access, Written
+from htf.ingest.sqlite import ROWS_AT_ONCE, quoted
+from htf.ingest.text import LONGEST_RECORD, Layout, Needed, check_text, explain_lines, read_layout
 from htf.ingest.vector import LAYER_FILES, layer_paths, open_layer
 from htf.privacy.origins import ARCHIVES
 
-if TYPE_CHECKING:
-    import sqlite3
-
-    from ibis.expr.types import FloatingValue, Table
-
 DUCKDB_FILES = (".duckdb", ".ddb")
-SQLITE_FILES = (".sqlite", ".sqlite3", ".db")
+DATABASES = (*DUCKDB_FILES, ".sqlite", ".sqlite3", ".db")
 WITH_CATALOGUE = ("duckdb", "postgres")  # these tell tables from views
 SERVERS = ("postgresql://", "postgres://")
 ROW = "htf_number_of_row"
 # DuckDB's kinds of times that Ibis does not know, or cuts towards 1970 and not down.
 IN_NANOSECONDS = ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")
+
+
+Read = Callable[[Sequence[str]], Table]  # takes names of columns that exist
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +66,19 @@ class Source:
     engine: Engine
     name: str  # for messages
     columns: tuple[str, ...]
-    select: Callable[[Sequence[str]], Table]  # takes names of columns that exist
+    read: Read
     text: bool = False  # every field is text, as written in the file
     of_query: bool = False
     collates: bool = False  # the database may treat different texts as equal, by a collation
     geometry: str | None = None  # a column of points
     crs: str | None = None
-    check_unchanged: Callable[[], None] = lambda: None
-    files: tuple[Path, ...] = ()  # the files that hold the rows
+    listing: Listing = NO_FILES  # the files that hold the rows
     decimal: str = POINT  # of numbers in text
-    pieces: tuple[Piece, ...] = ()  # the files that are read, in the order of their rows
-    # Columns of one of these files, and the number of each row, from 1 on; None where rows have no number.
-    numbered: Callable[[Piece, Sequence[str]], Table | None] | None = None
-    # Some of the first rows, all columns, where `select` would read all rows.
+    read_numbered: Callable[[Piece, Sequence[str]], Table | None] | None = None
+    stored: Mapping[str, str] = field(default_factory=dict)  # names of columns, by others for them
+    # Some of the first rows, all columns, where `read` would read all rows.
     first_rows: Callable[[int], dict[str, Any]] | None = None
-    # Where no header tells the columns: the names that records have, for the eyes of the curator. `select` takes any name,
+    # Where no header tells the columns: the names that records have, for the eyes of the curator. `read` takes any name,
     # and a column that no record has is empty. So no record decides what a name means to the others.
     of_records: tuple[str, ...] | None = None
     unfit: str = ""  # where no record has a point: what they have instead
@@ -100,28 +94,25 @@ class Source:
             return replace(self, columns=tuple(dict.fromkeys((*names, *self.columns))))
         found = {name: like(name, self.columns) for name in names}
         others = {name: one for name, one in found.items() if one is not None and one != name}
-        if not others:
-            return self
+        return replace(self, columns=(*self.columns, *others), stored={**self.stored, **others})
 
-        def there(asked: Sequence[str]) -> list[str]:
-            return list(dict.fromkeys(others.get(name, name) for name in asked))
+    def select(self, names: Sequence[str]) -> Table:
+        """Some of its columns."""
+        return self._renamed(self.read(self._stored(names)), names)
 
-        def select(asked: Sequence[str]) -> Table:
-            table = self.select(there(asked))
-            return table.select(**{name: table[others.get(name, name)] for name in asked})
+    def numbered(self, piece: Piece, names: Sequence[str]) -> Table | None:
+        """Columns of one of the files, and the number of each row, from 1 on; None where rows have no number."""
+        if self.read_numbered is None:
+            return None
+        table = self.read_numbered(piece, self._stored(names))
+        return None if table is None else self._renamed(table, (*names, ROW))
 
-        def numbered(piece: Piece, asked: Sequence[str]) -> Table | None:
-            table = None if self.numbered is None else self.numbered(piece, there(asked))
-            if table is None:
-                return None
-            return table.select(**{name: table[others.get(name, name)] for name in (*asked, ROW)})
+    def _stored(self, names: Sequence[str]) -> list[str]:
+        return list(dict.fromkeys(self.stored.get(name, name) for name in names))
 
-        return replace(
-            self,
-            columns=(*self.columns, *others),
-            select=select,
-            numbered=None if self.numbered is None else numbered,
-        )
+    def _renamed(self, table: Table, names: Sequence[str]) -> Table:
+        stored = self.stored
+        return table.select(**{n: table[stored.get(n, n)] for n in names}) if stored else table
 
 
 @contextmanager
@@ -134,34 +125,30 @@ def open_source(source: Any, access: Access, needed: Needed) -> Iterator[Source]
             raise InputError("a table or a query is for a database: a file's or a server's name")
         opened = _open_object(source, access)
     with opened as table:
-        if not (table.text and table.pieces):
+        if not (table.text and table.listing.is_text):
             _refuse_text_options(access, table.text)
         yield replace(table, decimal=access.decimal)
 
 
 def _refuse_text_options(access: Access, text: bool) -> None:
     """Refuse options of text files for a source that is none."""
-    of_files = {
-        "--read encoding": access.encoding,
-        "--read skip-lines": access.skip_lines,
-        "--read skip-last": access.skip_last,
-    }
-    given = [name for name, value in of_files.items() if value is not None]
-    given += ["--read decimal"] if access.decimal != POINT and not text else []
-    if given:
-        raise InputError(f"{given[0]} is for text files: leave it out")
+    for one in fields_of(Written):
+        fits = text and one.name == "decimal"
+        if getattr(access, one.name) != one.default and not fits:
+            raise InputError(f"{spoken(access, one.name)} is for text files: leave it out")
 
 
 def files_behind(name: str) -> tuple[Path, ...]:
     """The files that a name stands for; none if it is a server."""
-    if "://" in name:
-        return ()
-    suffix = Path(name).suffix.lower()
+    return () if "://" in name else _listing_of(name).paths
+
+
+def _listing_of(name: str) -> Listing:
+    path = Path(name)
+    suffix = path.suffix.lower()
     if suffix in LAYER_FILES:
-        return layer_paths(Path(name))
-    if suffix in (*DUCKDB_FILES, *SQLITE_FILES, *ARCHIVES):
-        return (Path(name),)
-    return list_files(name).paths
+        return list_alone(name, layer_paths(path))
+    return list_alone(name) if suffix in (*DATABASES, *ARCHIVES) else list_files(name)
 
 
 @contextmanager
@@ -169,7 +156,7 @@ def listed(source: Any, table: str | None) -> Iterator[Listing | None]:
     """The text or Parquet files that a source stands for, also those in an archive; None if it is something else."""
     is_name = isinstance(source, (str, Path)) and "://" not in str(source)
     suffix = Path(source).suffix.lower() if is_name else ""
-    if not is_name or suffix in (*DUCKDB_FILES, *SQLITE_FILES, *LAYER_FILES):
+    if not is_name or suffix in (*DATABASES, *LAYER_FILES):
         yield None
     elif suffix in ARCHIVES and is_file(source):
         with unpacked(str(source), table) as listing:
@@ -184,7 +171,7 @@ def _holds_layer(listing: Listing) -> bool:
 
 def _open_name(name: str, access: Access, needed: Needed) -> Any:
     suffix = Path(name).suffix.lower()
-    if name.startswith(SERVERS) or suffix in (*DUCKDB_FILES, *SQLITE_FILES):
+    if name.startswith(SERVERS) or suffix in DATABASES:
         if access.engine != DUCKDB:
             raise InputError("a database counts in its own engine: leave --read engine out")
         if (access.table is None) == (access.sql is None):
@@ -200,9 +187,12 @@ def _open_name(name: str, access: Access, needed: Needed) -> Any:
         if access.engine != DUCKDB or access.sql is not None:
             unfit = "--read sql" if access.sql is not None else "--read engine"
             raise InputError(f"{unfit} is not for {suffix} files: leave it out")
-        return _open_archive(name, access, needed) if suffix in ARCHIVES else _layer(name, access)
+        if suffix in ARCHIVES:
+            return _open_archive(name, access, needed)
+        listing = _listing_of(name)
+        return _open_layer(listing, Path(name), listing.name, access)
     if access.table is not None or access.sql is not None:
-        databases = ", ".join((*DUCKDB_FILES, *SQLITE_FILES, *SERVERS))
+        databases = ", ".join((*DATABASES, *SERVERS))
         raise InputError(f"a table or a query is for a database: {databases}")
     return _open_files(list_files(name), access, needed)
 
@@ -247,48 +237,34 @@ def _open_object(source: Any, access: Access) -> Any:
 def _files_in_duckdb(listing: Listing, form: Layout | Columns, access: Access) -> Iterator[Source]:
     with open_duckdb(access.memory) as engine:
         engine.read_again = not isinstance(form, Layout)
-        paths = ", ".join(_text(str(piece.path)) for piece in listing.pieces)
-        if isinstance(form, Layout):
-            rows = _csv_reader(paths, form)
-        else:
-            rows = f"read_parquet([{paths}], hive_partitioning=false)"
-        kinds = _describe(engine, rows, listing.name)
+        rows = _reader(listing.pieces, form)
+
+        def is_by_arrow(names: Sequence[str]) -> bool:
+            return isinstance(form, Columns) and any(map(form.in_milliseconds, names))
 
         def view(names: Sequence[str]) -> Table:
-            if isinstance(form, Columns) and any(map(form.in_milliseconds, names)):
-                read_by_arrow = _register_dataset(engine, listing)
-                told = _describe(engine, read_by_arrow, listing.name)
-                return _view(engine, read_by_arrow, told, names, listing.name)
-            return _view(engine, rows, kinds, names, listing.name)
+            found = _register_dataset(engine, listing) if is_by_arrow(names) else rows
+            return _view(engine, found, names, listing.name)
 
         def numbered(piece: Piece, names: Sequence[str]) -> Table | None:
-            if isinstance(form, Columns) and any(map(form.in_milliseconds, names)):
-                return None  # Arrow reads them, and does not number rows
-            path = _text(str(piece.path))
-            reader = (
-                f"(SELECT *, row_number() OVER () AS {ROW} FROM {_csv_reader(path, replace(form, parallel=False))})"
-                if isinstance(form, Layout)
-                else f"(SELECT *, file_row_number + 1 AS {ROW} FROM read_parquet([{path}], "
-                "hive_partitioning=false, file_row_number=true))"
-            )
-            return _view(engine, reader, {**kinds, ROW: "BIGINT"}, [*names, ROW], listing.name)
+            if is_by_arrow(names):
+                return None  # it does not number rows
+            return _view(engine, _numbered(piece, form), [*names, ROW], listing.name)
 
-        source = _files_source(engine, listing, form, kinds, view)
-        yield replace(source, numbered=numbered)
+        columns = _describe(engine, rows, listing.name)
+        source = _files_source(engine, listing, form, columns, view)
+        yield replace(source, read_numbered=numbered)
 
 
 def _register_dataset(engine: DuckDB, listing: Listing) -> str:
     """Register Parquet files to be read by Arrow, which changes no value. DuckDB turns times in
     milliseconds into microseconds as it reads, and fails if one is too far away for that."""
-    from pyarrow import dataset
+    name, paths = _new_name(), [str(one.path) for one in listing.pieces]
 
-    name = _new_name()
-    quietly(
-        lambda: engine.connection.register(
-            name, dataset.dataset([str(one.path) for one in listing.pieces], format="parquet")
-        ),
-        listing.name,
-    )
+    def register() -> None:
+        engine.connection.register(name, dataset.dataset(paths, format="parquet"))
+
+    quietly(register, listing.name)
     return name
 
 
@@ -297,7 +273,7 @@ def _files_source(
     listing: Listing,
     form: Layout | Columns,
     columns: Iterable[str],
-    view: Callable[[Sequence[str]], Table],
+    view: Read,
 ) -> Source:
     text = isinstance(form, Layout)
     geometry, crs = (None, None) if text else _geo_metadata(listing)
@@ -307,25 +283,14 @@ def _files_source(
             form.check_alike(names)
         return view(names)
 
-    return Source(
-        engine=engine,
-        name=listing.name,
-        columns=tuple(columns),
-        select=select,
-        text=text,
-        geometry=geometry,
-        crs=crs,
-        check_unchanged=listing.check_unchanged,
-        files=listing.paths,
-        pieces=listing.pieces,
-    )
+    source = Source(engine, listing.name, tuple(columns), select, text=text, listing=listing)
+    return replace(source, geometry=geometry, crs=crs)
 
 
 def _geo_metadata(listing: Listing) -> tuple[str | None, str | None]:
     """The column of points and its reference system, which must be the same in all files."""
     geometries = {
-        quietly(lambda path=piece.path: read_geo_metadata(path), listing.name)  # type: ignore[misc]
-        for piece in listing.pieces
+        quietly(partial(read_geo_metadata, piece.path), listing.name) for piece in listing.pieces
     }
     if len(geometries) > 1:
         raise InputError(
@@ -335,14 +300,27 @@ def _geo_metadata(listing: Listing) -> tuple[str | None, str | None]:
     return geometries.pop()
 
 
-def _csv_reader(paths: str, layout: Layout) -> str:
-    columns = ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in layout.header)
+def _reader(pieces: Sequence[Piece], form: Layout | Columns, more: str = "") -> str:
+    """SQL that reads some files."""
+    paths = ", ".join(_text(str(piece.path)) for piece in pieces)
+    if isinstance(form, Columns):
+        return f"read_parquet([{paths}], hive_partitioning=false{more})"
+    columns = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in form.header)
     options = (
         "auto_detect=false, header=true, quote='\"', escape='\"', strict_mode=true, "
         # A parallel scan may refuse a quoted line break near one of its boundaries, by chance.
-        f"parallel={str(layout.parallel).lower()}, hive_partitioning=false, max_line_size={LONGEST_RECORD}"
+        f"parallel={str(form.parallel).lower()}, hive_partitioning=false, max_line_size={LONGEST_RECORD}"
     )
-    return f"read_csv([{paths}], delim='{layout.separator}', columns={{{columns}}}, {options})"
+    return f"read_csv([{paths}], delim='{form.separator}', columns={{{columns}}}, {options})"
+
+
+def _numbered(piece: Piece, form: Layout | Columns) -> str:
+    """SQL that reads one file, with the number of each row."""
+    if isinstance(form, Columns):
+        rows, number = _reader([piece], form, ", file_row_number=true"), "file_row_number + 1"
+    else:
+        rows, number = _reader([piece], replace(form, parallel=False)), "row_number() OVER ()"
+    return f"(SELECT *, {number} AS {ROW} FROM {rows})"
 
 
 def _describe(engine: DuckDB, rows: str, name: str) -> dict[str, str]:
@@ -351,13 +329,12 @@ def _describe(engine: DuckDB, rows: str, name: str) -> dict[str, str]:
     return {row[0]: str(row[1]) for row in columns}
 
 
-def _view(
-    engine: DuckDB, rows: str, types: Mapping[str, str], names: Sequence[str], what: str
-) -> Table:
+def _view(engine: DuckDB, rows: str, names: Sequence[str], what: str) -> Table:
     """A view of just the columns we need, so that the type of another column cannot cause an error."""
+    types = _describe(engine, rows, what)
 
     def column(name: str) -> str:
-        plain = _quoted(name)
+        plain = quoted(name)
         if types[name].startswith("GEOMETRY"):
             return f"CAST({plain} AS BLOB) AS {plain}"
         if types[name] in IN_NANOSECONDS:
@@ -365,13 +342,8 @@ def _view(
         return plain
 
     view = _new_name()
-    chosen = ", ".join(map(column, names))
-    quietly(
-        lambda: engine.connection.execute(
-            f"CREATE TEMP VIEW {view} AS SELECT {chosen} FROM {rows}"
-        ),
-        what,
-    )
+    made = f"CREATE TEMP VIEW {view} AS SELECT {', '.join(map(column, names))} FROM {rows}"
+    quietly(lambda: engine.connection.execute(made), what)
     return quietly(lambda: engine.backend.table(view), what)
 
 
@@ -380,16 +352,15 @@ def _files_in_spark(listing: Listing, form: Layout | Columns, access: Access) ->
     if any(path.suffix.lower() == ".zst" for path in listing.paths):
         raise InputError("Spark does not read .zst files: unpack them, or leave the engine out")
     with open_spark(access.memory) as engine:
-        paths = [
-            f"file://{piece.path.absolute()}" for piece in listing.pieces
-        ]  # Spark wants no escapes
+        # Spark wants no escapes in them.
+        paths = [f"file://{piece.path.absolute()}" for piece in listing.pieces]
         if isinstance(form, Layout):
-            frame = quietly(lambda: _csv_in_spark(engine, paths, form), listing.name)
+            numbers, make = None, partial(_csv_in_spark, engine, paths, form)
         else:
-            frame = quietly(lambda: _parquet_in_spark(engine, paths, form), listing.name)
+            numbers, make = form, partial(_parquet_in_spark, engine, paths, form)
+        frame = quietly(make, listing.name)
 
         def view(names: Sequence[str]) -> Table:
-            numbers = form if isinstance(form, Columns) else None
             return _spark_view(engine, frame, names, listing.name, numbers)
 
         yield _files_source(engine, listing, form, frame.columns, view)
@@ -432,9 +403,8 @@ def _spark_view(
             return functions.expr(f"timestamp_micros({micros})").alias(name)
         if form is not None and form.in_milliseconds(name):
             near = f"{plain} BETWEEN {FIRST_SECOND * 1000} AND {LAST_SECOND * 1000 + 999}"
-            return functions.expr(f"CASE WHEN {near} THEN timestamp_millis({plain}) END").alias(
-                name
-            )
+            moment = f"CASE WHEN {near} THEN timestamp_millis({plain}) END"
+            return functions.expr(moment).alias(name)
         return frame[plain]
 
     def make() -> Any:
@@ -449,14 +419,7 @@ def _spark_view(
 
 
 @contextmanager
-def _layer(name: str, access: Access) -> Iterator[Source]:
-    listing = list_layer(name, layer_paths(Path(name)))
-    with _layer_in(listing, Path(name), listing.name, access) as source:
-        yield source
-
-
-@contextmanager
-def _layer_in(listing: Listing, path: Path, name: str, access: Access) -> Iterator[Source]:
+def _open_layer(listing: Listing, path: Path, name: str, access: Access) -> Iterator[Source]:
     """A source in a layer, whose columns are copied once for each choice of them."""
     layer = open_layer(path, name, access.table)
     with open_duckdb(access.memory) as engine:
@@ -471,22 +434,11 @@ def _layer_in(listing: Listing, path: Path, name: str, access: Access) -> Iterat
             found: dict[str, Any] = layer.read(names).slice(0, number).to_pydict()
             return found
 
-        yield Source(
-            engine=engine,
-            name=name,
-            columns=layer.columns,
-            select=lambda names: copied(tuple(names)),
-            text=layer.text,
-            of_query=layer.of_query,
-            geometry=layer.geometry,
-            crs=layer.crs,
-            check_unchanged=listing.check_unchanged,
-            files=listing.paths,
-            # DuckDB would not tell apart names that differ by case alone.
-            first_rows=None if layer.of_records is None else first_rows,
-            of_records=layer.of_records,
-            unfit=layer.unfit,
-        )
+        # DuckDB would not tell apart names that differ by case alone.
+        first = None if layer.of_records is None else first_rows
+        facts = {n: getattr(layer, n) for n in ("text", "geometry", "crs", "of_records", "unfit")}
+        source = Source(engine, name, layer.columns, lambda names: copied(tuple(names)), **facts)
+        yield replace(source, of_query=layer.of_query, listing=listing, first_rows=first)
 
 
 @contextmanager
@@ -494,13 +446,10 @@ def _open_archive(name: str, access: Access, needed: Needed) -> Iterator[Source]
     with unpacked(name, access.table) as listing:
         piece = listing.pieces[0]
         if _holds_layer(listing):
-            of_file = access.table in (
-                piece.path.stem,
-                Path(piece.name).stem,
-                Path(piece.name).name,
-            )
+            named = Path(piece.name)
+            of_file = access.table in (piece.path.stem, named.stem, named.name)
             inner = replace(access, table=None) if of_file else access
-            opened = _layer_in(listing, piece.path, piece.name, inner)
+            opened = _open_layer(listing, piece.path, piece.name, inner)
         else:
             opened = _open_files(listing, access, needed)
         with opened as source:
@@ -512,32 +461,21 @@ def _open_archive(name: str, access: Access, needed: Needed) -> Iterator[Source]
 
 @contextmanager
 def _open_database(name: str, suffix: str, access: Access) -> Iterator[Source]:
-    if access.sql is not None:
-        dialect = (
-            "postgres"
-            if name.startswith(SERVERS)
-            else "duckdb"
-            if suffix in DUCKDB_FILES
-            else "sqlite"
-        )
-        _check_query(access.sql, dialect)
     if name.startswith(SERVERS):
+        _check_query(access.sql, "postgres")
         engine = Engine(_connect_postgres(name))
         try:
             yield _database_source(engine, access, "the database server")
         finally:
             engine.backend.disconnect()
         return
+    _check_query(access.sql, "duckdb" if suffix in DUCKDB_FILES else "sqlite")
     if not is_file(name):
         raise InputError(f"there is no file {name}")
-    listing = list_database(name)
+    listing = list_alone(name)
     if suffix in DUCKDB_FILES:
         with open_duckdb(access.memory, name) as engine:
-            yield replace(
-                _database_source(engine, access, listing.name),
-                check_unchanged=listing.check_unchanged,
-                files=listing.paths,
-            )
+            yield replace(_database_source(engine, access, listing.name), listing=listing)
     else:
         connecting = closing(quietly(lambda: sqlite.connect(name), listing.name))
         with connecting as connection, open_duckdb(access.memory) as engine:
@@ -549,66 +487,54 @@ def _sqlite_source(
 ) -> Source:
     """A source in SQLite. Like a text file, a column may hold anything in each row, so all is read as
     text."""
-    sql, table = access.sql, str(access.table)
+    sql, table, path = access.sql, str(access.table), str(listing.paths[0])
     if sql is None:
         sql = quietly(lambda: sqlite.query_of_table(connection, table, listing.name), listing.name)
     query = sql.strip().rstrip(";")
 
-    def select(names: Sequence[str]) -> Table:
-        chosen = ", ".join(map(_quoted, names))
-        rows = f"SELECT {chosen} FROM (\n{query}\n)"  # the query's last line may be a comment
-        reader = quietly(lambda: sqlite.read_as_text(connection, rows, names), listing.name)
-        return _copy(engine, reader, names, listing.name)
+    def read(names: Sequence[str], end: str = "") -> Any:
+        chosen = ", ".join(map(quoted, names))
+        rows = f"SELECT {chosen} FROM (\n{query}\n){end}"  # the query's last line may be a comment
+        return quietly(lambda: sqlite.read_as_text(path, rows, names), listing.name)
 
     columns = quietly(lambda: sqlite.columns_of(connection, query), listing.name)
 
     def first_rows(number: int) -> dict[str, Any]:
-        rows = f"SELECT * FROM (\n{query}\n) LIMIT {number}"
-        reader = quietly(lambda: sqlite.read_as_text(connection, rows, columns), listing.name)
+        reader = read(columns, f" LIMIT {number}")
         found: dict[str, Any] = quietly(reader.read_all, listing.name).to_pydict()
         return found
 
-    return Source(
-        engine=engine,
-        name=listing.name,
-        columns=columns,
-        select=select,
-        first_rows=first_rows,
-        text=True,
-        of_query=access.sql is not None or sqlite.is_view(connection, table),
-        check_unchanged=listing.check_unchanged,
-        files=listing.paths,
-    )
+    def select(names: Sequence[str]) -> Table:
+        return _copy(engine, read(names), names, listing.name)
+
+    source = Source(engine, listing.name, columns, select, text=True, first_rows=first_rows)
+    of_query = access.sql is not None or sqlite.is_view(connection, table)
+    return replace(source, of_query=of_query, listing=listing)
 
 
 def _connect_postgres(name: str) -> Any:
-    import ibis
-
-    try:
-        import psycopg  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("psycopg", "postgres", "Reading from PostgreSQL") from None
+    need("Reading from PostgreSQL", "psycopg", extra="postgres")
     return quietly(
         lambda: ibis.connect(name.replace("postgresql://", "postgres://", 1)), "from the server"
     )
 
 
 def _database_source(engine: Engine, access: Access, what: str) -> Source:
+    schema, _, name = str(access.table).rpartition(".")
     if access.sql is not None:
-        sql = access.sql.strip().rstrip(";")
-        table = quietly(lambda: _query_view(engine, sql), f"the result of the query, from {what}")
+        sql, told = access.sql.strip().rstrip(";"), f"the result of the query, from {what}"
+        table = quietly(lambda: _query_view(engine, sql), told)
     else:
-        table = quietly(
-            lambda: _find_table(engine, str(access.table)), f"the table {access.table} of {what}"
-        )
-    return Source(
-        engine=engine,
-        name=what,
-        columns=tuple(table.columns),
-        select=lambda names: table.select(*names),
-        of_query=access.sql is not None or _is_view(engine, *_schema_and_name(str(access.table))),
-        collates=True,
-    )
+        told = f"the table {access.table} of {what}"
+        table = quietly(lambda: engine.backend.table(name, database=schema or None), told)
+    of_query = access.sql is not None or _is_view(engine, schema, name)
+    return _collating(engine, what, table, lambda names: table.select(*names), of_query)
+
+
+def _collating(engine: Engine, what: str, table: Any, read: Read, of_query: bool) -> Source:
+    """A table of a database, which may treat different texts as equal."""
+    columns = tuple(table.columns)
+    return Source(engine, what, columns, read, of_query=of_query, collates=True)
 
 
 def _query_view(engine: Engine, sql: str) -> Table:
@@ -624,23 +550,11 @@ def _query_view(engine: Engine, sql: str) -> Table:
     return engine.backend.table(view)
 
 
-def _find_table(engine: Engine, name: str) -> Table:
-    schema, plain = _schema_and_name(name)
-    return engine.backend.table(plain, database=schema)
-
-
-def _schema_and_name(name: str) -> tuple[str | None, str]:
-    schema, _, plain = name.rpartition(".")
-    return schema or None, plain
-
-
-def _is_view(engine: Engine, schema: str | None, name: str) -> bool:
+def _is_view(engine: Engine, schema: str, name: str) -> bool:
     """Whether it is a view; yes if in doubt, because the statement then says what a view may do."""
-    import ibis
-
     if engine.backend.name not in WITH_CATALOGUE:
         return True
-    where = "" if schema is None else f" AND table_schema = {_text(schema)}"
+    where = f" AND table_schema = {_text(schema)}" if schema else ""
     query = f"SELECT table_type FROM information_schema.tables WHERE table_name = {_text(name)}"
     catalogue = engine.run(
         engine.backend.sql(query + where, schema=ibis.schema({"table_type": "string"})),
@@ -649,11 +563,10 @@ def _is_view(engine: Engine, schema: str | None, name: str) -> bool:
     return list(catalogue["table_type"]) != ["BASE TABLE"]
 
 
-def _check_query(sql: str, dialect: str) -> None:
+def _check_query(sql: str | None, dialect: str) -> None:
     """Refuse anything but a single SELECT: a curator's slip must not change the data."""
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
+    if sql is None:
+        return
 
     try:
         parsed = sqlglot.parse(sql, read=dialect)
@@ -678,17 +591,10 @@ def _ibis_table(table: Any, access: Access) -> Iterator[Source]:
             chosen = table.select(*names)
             if engine.backend is backend:
                 return chosen
-            reader = quietly(lambda: backend.to_pyarrow_batches(chosen), "the Ibis table")
-            return _copy(engine, reader, names, "the Ibis table")
+            return _moved(engine, backend, chosen, "the Ibis table")
 
-        yield Source(
-            engine=engine,
-            name="the Ibis table",
-            columns=tuple(table.columns),
-            select=select,
-            of_query=_is_query(table.op(), engine, backend),
-            collates=True,
-        )
+        of_query = _is_query(table.op(), engine, backend)
+        yield _collating(engine, "the Ibis table", table, select, of_query)
 
 
 @contextmanager
@@ -708,10 +614,8 @@ def _engine_of(backend: Any, access: Access) -> Iterator[Any]:
 
 
 def _is_query(node: Any, engine: Engine, backend: Any) -> bool:
-    import ibis.expr.operations as ops
-
     if isinstance(node, ops.DatabaseTable) and engine.backend is backend:
-        return _is_view(engine, node.namespace.database, node.name)
+        return _is_view(engine, node.namespace.database or "", node.name)
     return not isinstance(node, ops.InMemoryTable)
 
 
@@ -725,7 +629,7 @@ def _copy(engine: DuckDB, reader: Any, names: Sequence[str], what: str) -> Table
         engine.connection.unregister(f"{rows}_given")
 
     quietly(copy, what)
-    return _view(engine, rows, _describe(engine, rows, what), names, what)
+    return _view(engine, rows, names, what)
 
 
 @contextmanager
@@ -733,25 +637,20 @@ def moved(source: Source, rows: Table, memory: str | None) -> Iterator[tuple[Eng
     """The rows of a database that cannot call our functions, in a DuckDB of our own, which keeps on disk what does
     not fit into memory. They are read once, in batches."""
     with open_duckdb(memory) as engine:
-        backend = source.engine.backend
-        reader = quietly(
-            lambda: backend.to_pyarrow_batches(rows, chunk_size=ROWS_AT_ONCE), source.name
-        )
-        yield engine, _copy(engine, reader, rows.columns, source.name)
+        yield engine, _moved(engine, source.engine.backend, rows, source.name)
+
+
+def _moved(engine: DuckDB, backend: Any, rows: Table, what: str) -> Table:
+    reader = quietly(lambda: backend.to_pyarrow_batches(rows, chunk_size=ROWS_AT_ONCE), what)
+    return _copy(engine, reader, rows.columns, what)
 
 
 @contextmanager
 def _spark_frame(frame: Any) -> Iterator[Source]:
     """A source in a Spark DataFrame, which counts as a query: it may hold a limit or a join."""
     with closing(Spark(frame.sparkSession)) as engine:
-        yield Source(
-            engine=engine,
-            name="the DataFrame",
-            columns=tuple(frame.columns),
-            select=lambda names: _spark_view(engine, frame, names, "the DataFrame"),
-            of_query=True,
-            collates=True,
-        )
+        what = "the DataFrame"
+        yield _collating(engine, what, frame, lambda n: _spark_view(engine, frame, n, what), True)
 
 
 @contextmanager
@@ -766,16 +665,10 @@ def _in_memory(source: Any, access: Access) -> Iterator[Source]:
             table = _to_arrow(source, names, geometry)
             view, what = _new_name(), type(source).__name__
             quietly(lambda: engine.connection.register(view, table), what)
-            return _view(engine, view, _describe(engine, view, what), names, what)
+            return _view(engine, view, names, what)
 
-        yield Source(
-            engine=engine,
-            name=f"the {type(source).__name__}",
-            columns=columns,
-            select=select,
-            geometry=geometry,
-            crs=crs,
-        )
+        name = f"the {type(source).__name__}"
+        yield Source(engine, name, columns, select, geometry=geometry, crs=crs)
 
 
 def is_arrays(source: Any) -> bool:
@@ -784,16 +677,15 @@ def is_arrays(source: Any) -> bool:
 
 def _columns_of(source: Any) -> tuple[str, ...]:
     if is_arrays(source):
-        return tuple(map(str, range(len(source))))
-    if isinstance(source, Mapping):
-        return tuple(map(str, source))
-    if isinstance(source, type):  # a class has the same attributes as its tables
-        raise _unreadable(source)
-    names = getattr(source, "column_names", None)  # Arrow
-    if names is None and hasattr(source, "collect_schema"):  # Polars
+        names: Any = range(len(source))
+    elif isinstance(source, Mapping):
+        names = source
+    elif isinstance(source, type):  # a class has the same attributes as its tables
+        names = None
+    elif hasattr(source, "collect_schema"):  # Polars
         names = source.collect_schema().names()
-    if names is None:
-        names = getattr(source, "columns", None)
+    else:  # Arrow has both, and its columns are no names
+        names = getattr(source, "column_names", getattr(source, "columns", None))
     if names is None:
         raise _unreadable(source)
     return tuple(map(str, names))
@@ -801,26 +693,19 @@ def _columns_of(source: Any) -> tuple[str, ...]:
 
 def _to_arrow(source: Any, names: Sequence[str], geometry: str | None) -> Any:
     """An Arrow table, the common form of all tables; columns are copied only if they must be."""
-    import pyarrow as pa
-
     try:
         table = _convert(source, list(names), geometry)
-        empty = [name for name in names if pa.types.is_null(table[name].type)]
-        for name in empty:  # an empty column may as well hold whole numbers, which fit any use
-            place = table.column_names.index(name)
-            table = table.set_column(place, name, table[name].cast(pa.int64()))
+        # An empty column may as well hold whole numbers, which fit any use.
+        kinds = [pa.int64() if pa.types.is_null(one.type) else one.type for one in table.schema]
+        return table.cast(pa.schema(zip(table.column_names, kinds, strict=True)))
     except Exception:
         pass  # raise outside of this block, because the message may quote the data
-    else:
-        return table
     raise _unreadable(source)
 
 
 def _convert(source: Any, names: list[str], geometry: str | None) -> Any:
-    import pyarrow as pa
-
     if is_arrays(source):
-        return pa.table({name: _as_array(source[int(name)]) for name in names})
+        source = {name: source[int(name)] for name in names}
     if isinstance(source, Mapping):
         return pa.table({name: _as_array(source[name]) for name in names})
     if geometry is not None:
@@ -857,10 +742,6 @@ def _to_micros(nanos: str, divided_by: str) -> str:
 
 def _new_name() -> str:
     return f"points_{uuid.uuid4().hex}"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _text(value: str) -> str:

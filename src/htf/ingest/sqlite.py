@@ -6,17 +6,17 @@ SQLite has columns of mixed types, few functions and slow joins, so its rows are
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from htf.errors import InputError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 ROWS_AT_ONCE = 100_000
+POINT = pa.struct([("x", pa.float64()), ("y", pa.float64())])
 
 
 def connect(name: str) -> sqlite3.Connection:
@@ -39,7 +39,7 @@ def _read_text(data: bytes) -> str | None:
 def query_of_table(connection: sqlite3.Connection, table: str, name: str) -> str:
     if _kind(connection, table) is None:
         raise InputError(f"there is no table {table!r} in {name}")
-    return f"SELECT * FROM {_quoted(table)}"
+    return f"SELECT * FROM {quoted(table)}"
 
 
 def is_view(connection: sqlite3.Connection, table: str) -> bool:
@@ -51,27 +51,35 @@ def columns_of(connection: sqlite3.Connection, query: str) -> tuple[str, ...]:
         return tuple(column[0] for column in cursor.description)
 
 
-def read_as_text(
-    connection: sqlite3.Connection, query: str, names: Sequence[str]
-) -> pa.RecordBatchReader:
-    import pyarrow as pa
-
-    cursor = connection.execute(query)
-    schema = pa.schema([(name, pa.string()) for name in names])
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        while rows := cursor.fetchmany(ROWS_AT_ONCE):
-            columns = zip(*rows, strict=True)
-            yield pa.record_batch(list(map(texts, columns)), schema=schema)
-
-    return pa.RecordBatchReader.from_batches(schema, batches())
-
-
 def texts(column: Iterable[Any]) -> pa.Array:
     """Values of a column as text."""
-    import pyarrow as pa
-
     return pa.array(map(_as_text, column), pa.string())
+
+
+def schema_of(names: Sequence[str], geometry: str | None = None) -> pa.Schema:
+    """Columns of text, and perhaps one of points."""
+    return pa.schema([(name, POINT if name == geometry else pa.string()) for name in names])
+
+
+def read_as_text(
+    name: str,
+    query: str,
+    names: Sequence[str],
+    geometry: str | None = None,
+    points: Callable[[Sequence[Any]], pa.Array] = texts,
+) -> pa.RecordBatchReader:
+    """The rows of a query in a file, whose columns have these names. `points` reads the column of points."""
+    connection, schema = connect(name), schema_of(names, geometry)
+    cursor = connection.execute(query)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with closing(connection):
+            while rows := cursor.fetchmany(ROWS_AT_ONCE):
+                columns = zip(names, zip(*rows, strict=True), strict=True)
+                arrays = [(points if n == geometry else texts)(column) for n, column in columns]
+                yield pa.record_batch(arrays, schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def _as_text(value: Any) -> str | None:
@@ -87,5 +95,5 @@ def _kind(connection: sqlite3.Connection, table: str) -> str | None:
     return None if found is None else str(found[0])
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

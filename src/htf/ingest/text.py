@@ -13,10 +13,12 @@ import csv
 import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from htf.errors import InputError
@@ -68,7 +70,7 @@ def check_text(pieces: Sequence[Piece]) -> list[Shape]:
     bytes that are not UTF-8 as the same character, and so take several people for one."""
     shapes = []
     for path, name, _ in pieces:
-        shape = quietly(lambda path=path: _read_shape(path), name)  # type: ignore[misc]
+        shape = quietly(partial(_read_shape, path), name)
         if not shape.quotes_end:
             raise InputError(
                 f"{name} has a quoted field that never ends: the reader would read everything after it as that field"
@@ -154,17 +156,13 @@ def find_layout(line: str, fits: Fits) -> Layout | None:
 def _close_names(line: str, named: Sequence[str]) -> str:
     """Names in a line that are almost those we look for: these are no data."""
     there = {name for separator in SEPARATORS for name in split_header(line, separator)}
-    folded: dict[str, list[str]] = {name.casefold(): [] for name in there}
-    for name in sorted(there):
-        folded[name.casefold()].append(name)
-    close = [
-        name
-        for one in named
-        if one not in there
-        for like in difflib.get_close_matches(one.casefold(), folded)
-        for name in folded[like]
-    ]
-    return f". It has {', '.join(map(repr, dict.fromkeys(close)))}" if close else ""
+    folded = {name.casefold() for name in there}
+    close = dict[str, None]()
+    for one in named:
+        alike = difflib.get_close_matches(one.casefold(), folded) if one not in there else []
+        for like in alike:
+            close |= dict.fromkeys(name for name in sorted(there) if name.casefold() == like)
+    return f". It has {', '.join(map(repr, close))}" if close else ""
 
 
 def split_header(line: str, separator: str) -> list[str]:
@@ -179,8 +177,6 @@ def split_header(line: str, separator: str) -> list[str]:
 
 def first_lines(path: Path, most: int = MOST_PREAMBLE) -> list[str]:
     """The first lines of a text file in UTF-8; the first is the header, if the file is as it should be."""
-    import pyarrow as pa
-
     with pa.input_stream(str(path), compression="detect") as stream:
         start: bytes = stream.read(LONGEST_HEADER)
     if start.startswith(UTF16_MARKS) or b"\0" in start[:MOST_PREAMBLE]:
@@ -197,28 +193,22 @@ class Shape(NamedTuple):
 
     quotes_end: bool
     longest_record: int  # bytes
-    even: bool  # every line is a record, since nothing is quoted and no line is empty
     quoted: bool
 
 
 def _read_shape(path: Path) -> Shape:
-    import pyarrow as pa
-
-    quotes, longest, shortest, since_end = 0, 0, LONGEST_RECORD, 0
+    quotes, longest, since_end = 0, 0, 0
     decoder = codecs.getincrementaldecoder("utf-8")()
     with pa.input_stream(str(path), compression="detect") as stream:
         while part := stream.read(BYTES_AT_ONCE):
             decoder.decode(part)
             ends = _record_ends(part, quotes)
             edges = np.concatenate([[-since_end], ends])
-            lengths = np.diff(edges)
-            longest = max(longest, int(lengths.max(initial=0)))
-            shortest = min(shortest, int(lengths.min(initial=LONGEST_RECORD)))
+            longest = max(longest, int(np.diff(edges).max(initial=0)))
             since_end = len(part) - int(edges[-1])
             quotes += part.count(b'"')
     decoder.decode(b"", final=True)
-    even = quotes == 0 and shortest > len(b"\r\n")
-    return Shape(quotes % 2 == 0, max(longest, since_end), even, quotes > 0)
+    return Shape(quotes % 2 == 0, max(longest, since_end), quotes > 0)
 
 
 def _record_ends(part: bytes, quotes_before: int) -> NDArray[np.int64]:
@@ -242,8 +232,6 @@ class _Records(NamedTuple):
 
 
 def _records(piece: Piece, separator: str) -> Iterator[_Records]:
-    import pyarrow as pa
-
     line, rest = piece.first_line, b""
     with pa.input_stream(str(piece.path), compression="detect") as stream:
         while part := stream.read(BYTES_AT_ONCE):

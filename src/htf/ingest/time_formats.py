@@ -181,13 +181,10 @@ def _to_pattern(text: str) -> tuple[str, list[str]]:
             pattern += NOT_NEEDED[name]
         elif name in PARTS:
             part, free, padded = PARTS[name]
-            meets = any(one[0] in "YymdHIMS" and one[0] for one in _beside(pieces, place))
+            beside = pieces[max(place - 1, 0) : place] + pieces[place + 1 : place + 2]
+            meets = any(one in set("YymdHIMS") for one, _ in beside)
             pattern += padded if meets else free
             parts.append(part)
         else:
             raise InputError(f"the form of times {text!r} has %{directive}: known are {KNOWN}")
     return pattern, parts
-
-
-def _beside(pieces: Sequence[tuple[str, str]], place: int) -> Sequence[tuple[str, str]]:
-    return [pieces[n] for n in (place - 1, place + 1) if 0 <= n < len(pieces)]

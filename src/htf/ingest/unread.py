@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from ibis.expr.types import BooleanValue, Table, Value
 
 from htf.errors import InputError
 from htf.ingest import expressions as ex
@@ -23,9 +24,6 @@ from htf.ingest.rows import Rows
 from htf.ingest.sources import ROW
 from htf.ingest.text import MOST_NAMED, lines_of
 from htf.privacy.protection import PEOPLE
-
-if TYPE_CHECKING:
-    from ibis.expr.types import BooleanValue, Table, Value
 
 EYES_ONLY = (
     "For your eyes only (these are exact facts about the data, which no noise covers: do not publish "
@@ -95,8 +93,8 @@ def _where(rows: Rows, reason: int, number: int) -> str:
 def _first_places(rows: Rows, reason: int, number: int) -> str:
     """By lines of a text file or rows of a Parquet file; empty if the source has no order."""
     opened = rows.opened
-    for piece in opened.pieces[:MOST_PIECES]:
-        table = opened.numbered and opened.numbered(piece, rows.names)
+    for piece in opened.listing.pieces[:MOST_PIECES]:
+        table = opened.numbered(piece, rows.names)
         if table is None:
             return ""
         is_so = reasons_of(rows, table)[reason].rows.fill_null(False)
@@ -107,19 +105,14 @@ def _first_places(rows: Rows, reason: int, number: int) -> str:
             places = lines_of(piece, places) if opened.text else places
             word = "line" if opened.text else "row"
             shown = ", ".join(map(str, places)) + (", …" if number > len(places) else "")
-            of_file = f" of {Path(piece.name).name}" if len(opened.pieces) > 1 else ""
+            of_file = f" of {Path(piece.name).name}" if len(opened.listing.pieces) > 1 else ""
             return f"{word}{'s' if number > 1 else ''} {shown}{of_file}"
     return ""
 
 
 def reasons_of(rows: Rows, table: Table) -> list[Reason]:
     """All reasons why a row of the table may not be read."""
-    return [
-        *_places(rows, table),
-        *_times(rows, table),
-        *_people(rows, table),
-        *_weights(rows, table),
-    ]
+    return [one for of in (_places, _times, _people, _weights) for one in of(rows, table)]
 
 
 def _places(rows: Rows, table: Table) -> Iterator[Reason]:
@@ -136,10 +129,8 @@ def _places(rows: Rows, table: Table) -> Iterator[Reason]:
             unread = ~empty & ~ex.is_finite(opened.number(table, name))
             if opened.text and opened.decimal == POINT:
                 has_comma = ex.is_number(column, COMMA)
-                words = f"the column {name!r} holds a number with a decimal comma there"
-                yield Reason(
-                    f"{words} (to read it: {WITH_COMMA})", unread & has_comma, remedy=WITH_COMMA
-                )
+                words = f"the column {name!r} holds a number with a decimal comma there (to read it: {WITH_COMMA})"
+                yield Reason(words, unread & has_comma, remedy=WITH_COMMA)
                 unread = unread & ~has_comma
             yield Reason(f"the column {name!r} holds no number there", unread)
 
@@ -164,11 +155,8 @@ def _times(rows: Rows, table: Table) -> Iterator[Reason]:
             fate,
         )
         if text:
-            as_in = (
-                f"{AS_IN} (--read time-format names another form)"
-                if form is None
-                else repr(form.text)
-            )
+            usual = f"{AS_IN} (--read time-format names another form)"
+            as_in = usual if form is None else repr(form.text)
             words = f"the column {name!r} holds no time there that is written as in {as_in}"
             yield Reason(words, unread & ~number, fate)
 
@@ -193,9 +181,8 @@ def _weights(rows: Rows, table: Table) -> Iterator[Reason]:
         finite = ex.is_finite(number)
         yield Reason(f"the column {weight!r} is empty there", empty)
         yield Reason(f"the column {weight!r} holds no number there", ~empty & ~finite)
-        yield Reason(
-            f"the column {weight!r} is negative there", finite & (number < ex.constant(0.0))
-        )
+        is_negative = finite & (number < ex.constant(0.0))
+        yield Reason(f"the column {weight!r} is negative there", is_negative)
 
 
 def _is_empty(column: Value, text: bool) -> BooleanValue:

@@ -8,7 +8,6 @@ columns of a shapefile or FlatGeobuf have types by themselves, and pyogrio reads
 
 from __future__ import annotations
 
-import codecs
 import json
 import math
 import sqlite3
@@ -16,28 +15,27 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from htf.errors import InputError, MissingExtraError
+from htf.base.extras import need
+from htf.errors import InputError
 from htf.frame.crs import CRS84, name_of_crs
 from htf.ingest import sqlite
 from htf.ingest.engines import quietly
 from htf.ingest.geometry import decode_points
 from htf.ingest.sqlite import ROWS_AT_ONCE
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 GEOJSON_FILES = (".geojson", ".json")
 GEOPACKAGES = (".gpkg",)
 BY_PYOGRIO = (".shp", ".fgb")
 LAYER_FILES = (*GEOJSON_FILES, *GEOPACKAGES, *BY_PYOGRIO)
 SIDECARS = (".dbf", ".shx")  # of a shapefile
-CHARACTERS_AT_ONCE = 1 << 20
-BLANK = " \t\r\n"
+BLANKS = (" ", "\t", "\r", "\n")
 ENVELOPES = {0: 0, 1: 32, 2: 48, 3: 48, 4: 64}  # bytes, by the number in the header of a geometry
 HEADER = 8
 GEOMETRY = "geometry"
@@ -64,9 +62,8 @@ class LayerFile:
 
 def layer_paths(path: Path) -> tuple[Path, ...]:
     """The files that hold the records of a layer."""
-    beside = (
-        [path.with_suffix(suffix) for suffix in SIDECARS] if path.suffix.lower() == ".shp" else []
-    )
+    of_shape = SIDECARS if path.suffix.lower() == ".shp" else ()
+    beside = map(path.with_suffix, of_shape)
     return (path, *(one for one in beside if one.exists()))
 
 
@@ -96,30 +93,28 @@ def _choose(layers: Sequence[str], wanted: str | None, name: str) -> str:
 
 
 def _open_geojson(path: Path, name: str) -> LayerFile:
-    import pyarrow as pa
-
-    point = pa.struct([("x", pa.float64()), ("y", pa.float64())])
     said: dict[str, Any] = {}
     batches: list[dict[str, pa.Array]] = []
     kinds: set[str] = set()
-    for features in _in_batches(_features(path, name, said)):
-        kinds |= {_kind(one) for one in features}
-        found = dict.fromkeys(key for one in features for key in _properties(one))
-        batch = {
-            key: pa.array([_as_text(_properties(one).get(key)) for one in features], pa.string())
-            for key in found
+    features = _features(path, name, said)
+    while batch := list(islice(features, ROWS_AT_ONCE)):
+        kinds |= {str(_part(one, "geometry").get("type")) for one in batch}
+        rows = [_part(one, "properties") for one in batch]
+        found = {
+            key: pa.array([_as_text(row.get(key)) for row in rows], pa.string())
+            for key in dict.fromkeys(key for row in rows for key in row)
         }
         # A property of this name is never read: else a record with one would move everybody's points.
-        batch[GEOMETRY] = pa.array([_point(one.get("geometry")) for one in features], point)
-        batches.append(batch)
+        found[GEOMETRY] = pa.array([_point(one.get("geometry")) for one in batch], sqlite.POINT)
+        batches.append(found)
 
     def read(names: Sequence[str]) -> pa.Table:
-        schema = pa.schema([(key, point if key == GEOMETRY else pa.string()) for key in names])
-        tables = [
-            pa.table([_column(batch, field) for field in schema], schema=schema)
-            for batch in batches
-        ]
-        return pa.concat_tables(tables) if tables else schema.empty_table()
+        schema = sqlite.schema_of(names, GEOMETRY)
+        tables = [schema.empty_table()]
+        for batch in batches:
+            empty = pa.nulls(len(batch[GEOMETRY]), pa.string())
+            tables.append(pa.table([batch.get(key, empty) for key in names], schema=schema))
+        return pa.concat_tables(tables)
 
     there = dict.fromkeys(key for batch in batches for key in batch if key != GEOMETRY)
     others = sorted(kinds.intersection(OTHER_KINDS)) if "Point" not in kinds else []
@@ -134,21 +129,9 @@ def _open_geojson(path: Path, name: str) -> LayerFile:
     )
 
 
-def _column(batch: dict[str, pa.Array], field: pa.Field) -> pa.Array:
-    import pyarrow as pa
-
-    found = batch.get(field.name)
-    return pa.nulls(len(batch[GEOMETRY]), field.type) if found is None else found
-
-
-def _properties(feature: dict[str, Any]) -> dict[str, Any]:
-    found = feature.get("properties")
+def _part(feature: dict[str, Any], name: str) -> dict[str, Any]:
+    found = feature.get(name)
     return found if isinstance(found, dict) else {}
-
-
-def _kind(feature: dict[str, Any]) -> str:
-    geometry = feature.get("geometry")
-    return str(geometry.get("type")) if isinstance(geometry, dict) else ""
 
 
 def _point(geometry: Any) -> dict[str, float] | None:
@@ -181,17 +164,6 @@ def _geojson_crs(said: Any) -> str:
         return CRS84
 
 
-def _in_batches(features: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    batch: list[dict[str, Any]] = []
-    for one in features:
-        batch.append(one)
-        if len(batch) == ROWS_AT_ONCE:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
 class _Digits(str):
     """A number as it is written."""
 
@@ -199,24 +171,19 @@ class _Digits(str):
 
 
 class _Reader:
-    """Reads JSON values one after another, without holding the whole file."""
+    """Reads JSON values one after another, so that not all of them are held at once."""
 
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-        self.decode = codecs.getincrementaldecoder("utf-8-sig")()
+    def __init__(self, text: str) -> None:
+        self.text, self.place = text, 0
         self.values = json.JSONDecoder(
             parse_int=_Digits, parse_float=_Digits, parse_constant=_Digits
         )
-        self.text, self.place, self.at_end = "", 0, False
 
     def next_sign(self) -> str:
         """The next character that is not blank, which stays; empty at the end."""
-        while True:
-            while self.place < len(self.text) and self.text[self.place] in BLANK:
-                self.place += 1
-            if self.place < len(self.text) or self.at_end:
-                return self.text[self.place : self.place + 1]
-            self._more()
+        while self.text[self.place : self.place + 1] in BLANKS:
+            self.place += 1
+        return self.text[self.place : self.place + 1]
 
     def take(self, sign: str) -> bool:
         """Whether the next character is this one, which is then behind us."""
@@ -225,47 +192,30 @@ class _Reader:
         return found
 
     def value(self) -> Any:
-        """The next value. A number may go on beyond what was read so far."""
         self.next_sign()
-        while True:
-            try:
-                value, end = self.values.raw_decode(self.text, self.place)
-            except ValueError:
-                if self.at_end:
-                    raise
-            else:
-                if end < len(self.text) or self.at_end:
-                    self.place = end
-                    return value
-            self._more()
-
-    def _more(self) -> None:
-        part = self.stream.read(CHARACTERS_AT_ONCE)
-        self.at_end = not part
-        self.text = self.text[self.place :] + self.decode.decode(part, final=self.at_end)
-        self.place = 0
+        value, self.place = self.values.raw_decode(self.text, self.place)
+        return value
 
 
 def _features(path: Path, name: str, said: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The features of a collection; `said` gets its other members."""
-    with open(path, "rb") as stream:
-        reader = _Reader(stream)
-        is_object = reader.take("{")
-        while is_object and not reader.take("}"):
-            key = reader.value()
-            if not reader.take(":"):
-                raise ValueError
-            if key == "features" and reader.take("["):
-                said[key] = True
-                while not reader.take("]"):
-                    feature = reader.value()
-                    yield feature if isinstance(feature, dict) else {}
-                    if reader.next_sign() != "]" and not reader.take(","):
-                        raise ValueError
-            else:
-                said[key] = reader.value()
-            if reader.next_sign() != "}" and not reader.take(","):
-                raise ValueError
+    reader = _Reader(path.read_text(encoding="utf-8-sig"))
+    is_object = reader.take("{")
+    while is_object and not reader.take("}"):
+        key = reader.value()
+        if not reader.take(":"):
+            raise ValueError
+        if key == "features" and reader.take("["):
+            said[key] = True
+            while not reader.take("]"):
+                feature = reader.value()
+                yield feature if isinstance(feature, dict) else {}
+                if reader.next_sign() != "]" and not reader.take(","):
+                    raise ValueError
+        else:
+            said[key] = reader.value()
+        if reader.next_sign() != "}" and not reader.take(","):
+            raise ValueError
     if said.get("type") != "FeatureCollection" or "features" not in said:
         raise InputError(f"{name} must be a GeoJSON FeatureCollection of points")
 
@@ -274,25 +224,22 @@ def _features(path: Path, name: str, said: dict[str, Any]) -> Iterator[dict[str,
 
 
 def _open_geopackage(path: Path, name: str, wanted: str | None) -> LayerFile:
-    connection = sqlite.connect(str(path))
     found = "SELECT table_name, column_name, geometry_type_name, srs_id FROM gpkg_geometry_columns"
-    layers = {str(row[0]): row[1:] for row in connection.execute(found)}
-    layer = _choose(list(layers), wanted, name)
-    geometry, kind, srs = layers[layer]
+    with closing(sqlite.connect(str(path))) as connection:
+        layers = {str(row[0]): row[1:] for row in connection.execute(found)}
+        layer = _choose(list(layers), wanted, name)
+        geometry, kind, srs = layers[layer]
+        columns = sqlite.columns_of(connection, sqlite.query_of_table(connection, layer, name))
+        crs, of_query = _geopackage_crs(connection, srs), sqlite.is_view(connection, layer)
     if str(kind).upper().split()[0] not in ("POINT", "GEOMETRY"):
         raise InputError(POINTS_NEEDED.format(f"the layer {layer} of {name}", str(kind).title()))
-    query = sqlite.query_of_table(connection, layer, name)
-    columns = sqlite.columns_of(connection, query)
-    crs, of_query = _geopackage_crs(connection, srs), sqlite.is_view(connection, layer)
-    connection.close()
-    return LayerFile(
-        columns,
-        str(geometry),
-        crs,
-        True,
-        lambda names: _read_geopackage(path, layer, str(geometry), names),
-        of_query=of_query,
-    )
+
+    def read(names: Sequence[str]) -> pa.RecordBatchReader:
+        chosen = ", ".join(map(sqlite.quoted, names))
+        query = f"SELECT {chosen} FROM {sqlite.quoted(layer)}"
+        return sqlite.read_as_text(str(path), query, names, str(geometry), _points)
+
+    return LayerFile(columns, str(geometry), crs, True, read, of_query=of_query)
 
 
 def _geopackage_crs(connection: sqlite3.Connection, number: int) -> str | None:
@@ -303,30 +250,8 @@ def _geopackage_crs(connection: sqlite3.Connection, number: int) -> str | None:
     return name_of_crs(f"EPSG:{row[1]}" if str(row[0]).upper() == "EPSG" else str(row[2]))
 
 
-def _read_geopackage(path: Path, layer: str, geometry: str, names: Sequence[str]) -> Any:
-    import pyarrow as pa
-
-    point = pa.struct([("x", pa.float64()), ("y", pa.float64())])
-    schema = pa.schema([(name, point if name == geometry else pa.string()) for name in names])
-    chosen = ", ".join(map(_quoted, names))
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        with closing(sqlite.connect(str(path))) as connection:
-            cursor = connection.execute(f"SELECT {chosen} FROM {_quoted(layer)}")
-            while rows := cursor.fetchmany(ROWS_AT_ONCE):
-                arrays = [
-                    _points(column) if name == geometry else sqlite.texts(column)
-                    for name, column in zip(names, zip(*rows, strict=True), strict=True)
-                ]
-                yield pa.record_batch(arrays, schema=schema)
-
-    return pa.RecordBatchReader.from_batches(schema, batches())
-
-
 def _points(blobs: Sequence[Any]) -> Any:
     """x and y of geometries of a GeoPackage; NaN for what is no point, and missing for nothing."""
-    import pyarrow as pa
-
     binary = np.array([_well_known(blob) for blob in blobs], dtype=object)
     x, y = (pa.array(decode_points(binary, number)) for number in (0, 1))
     missing = pa.array([blob is None for blob in blobs])
@@ -341,18 +266,11 @@ def _well_known(blob: Any) -> bytes | None:
     return None if size is None else blob[HEADER + size :]
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 # By pyogrio --------------------------------------------------------------------------------------
 
 
 def _open_by_pyogrio(path: Path, name: str, wanted: str | None) -> LayerFile:
-    try:
-        import pyogrio
-    except ImportError:
-        raise MissingExtraError("pyogrio", "geo", f"Reading {path.suffix} files") from None
+    pyogrio = need(f"Reading {path.suffix} files", "pyogrio")
     with _without_warnings():
         layer = _choose([str(one) for one, _ in pyogrio.list_layers(path)], wanted, name)
         info = pyogrio.read_info(path, layer=layer)
@@ -373,20 +291,14 @@ def _open_by_pyogrio(path: Path, name: str, wanted: str | None) -> LayerFile:
 
 def _read_by_pyogrio(path: Path, layer: str, geometry: str, names: Sequence[str]) -> Any:
     """A table, whose columns have no metadata: engines would give geometries a type of their own."""
-    import pyarrow as pa
     import pyogrio
 
     plain = [name for name in names if name != geometry]
+    has_points = geometry in names
     with _without_warnings():
-        meta, table = pyogrio.read_arrow(
-            path, layer=layer, columns=plain, read_geometry=geometry in names
-        )
-    if geometry in names:
-        stored = meta["geometry_name"] or "wkb_geometry"
-        table = table.rename_columns(
-            [geometry if one == stored else one for one in table.column_names]
-        )
-    arrays = [table[name] for name in names]
+        meta, table = pyogrio.read_arrow(path, layer=layer, columns=plain, read_geometry=has_points)
+    stored = meta["geometry_name"] or "wkb_geometry"
+    arrays = [table[stored if name == geometry else name] for name in names]
     return pa.table([_without_extension(one) for one in arrays], names=list(names))
 
 
@@ -396,6 +308,4 @@ def _without_warnings() -> warnings.catch_warnings[None]:
 
 
 def _without_extension(column: Any) -> Any:
-    import pyarrow as pa
-
     return column.cast(pa.binary()) if isinstance(column.type, pa.BaseExtensionType) else column

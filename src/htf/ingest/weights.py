@@ -10,13 +10,11 @@ is larger: so that a record that was cut is still known from one that was not.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import ibis
+from ibis.expr.types import FloatingValue, IntegerValue, Table
 
 from htf.ingest import expressions as ex
 from htf.ingest.people import CELL, SHARE, WEIGHT
-
-if TYPE_CHECKING:
-    from ibis.expr.types import FloatingValue, IntegerValue, Table
 
 KEPT, ABOVE = "kept", "above"
 
@@ -27,7 +25,6 @@ def as_weight(value: FloatingValue, most: int) -> IntegerValue:
     Whether a value is finite is asked for by itself: engines sort NaN above every number, and may answer a comparison
     from statistics of a file that ignore it.
     """
-    import ibis
 
     beyond = ibis.literal(most + 1).cast("int64")
     whole = ex.floor(ex.within(value, 0.0, float(most + 1)))
@@ -47,7 +44,6 @@ def only_weighed(located: Table) -> Table:
 def count_weights(located: Table, most: int) -> Table:
     """In each cell, the sum of the weights, the number of records, and how many of them are above the limit. Where records
     have shares of a person, each counts as often as it has."""
-    import ibis
 
     weight, limit = located[WEIGHT], ibis.literal(most).cast("int64")
     is_above = weight > limit

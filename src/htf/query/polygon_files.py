@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +15,15 @@ if TYPE_CHECKING:
 
     from htf.query.answer import Answer
 
-PARQUET = (".parquet", ".geoparquet")
+PARQUET = (".parquet", ".geoparquet", ".pq")
+POLYGONS, ZONES = "polygons", "zones"
 FORMATS = "GeoJSON, GeoParquet, GeoPackage, FlatGeobuf and shapefiles (also zipped)"
 MOST_NAMED = 5
 
 
-def read_layer(path: Path) -> geopandas.GeoDataFrame:
-    geopandas = need("Reading polygons", "geopandas", "pyogrio")
-    import pyarrow as pa
-    import pyogrio
-
-    unreadable = pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError
+def read_layer(path: Path, what: str = POLYGONS) -> geopandas.GeoDataFrame:
+    """The only layer in a file of polygons, or of zones: these are of a public map, which may have other layers too."""
+    geopandas = need(f"Reading {what}", "geopandas", "pyogrio")
     if is_folder(path):
         raise InputError(
             f"{path} is a folder: name the file in it, such as the .shp of a shapefile"
@@ -35,12 +34,16 @@ def read_layer(path: Path) -> geopandas.GeoDataFrame:
         if path.suffix.lower() in PARQUET:
             frame = geopandas.read_parquet(path)
         else:
-            frame = geopandas.read_file(path, layer=_only_layer(path))
-    except (*unreadable, ValueError, pa.ArrowException, OSError) as error:
+            # Warnings are of corners that are not closed, and the like: outlines are repaired.
+            with warnings.catch_warnings(action="ignore"):
+                frame = geopandas.read_file(path, layer=_only_layer(path, what))
+    except InputError:
+        raise
+    except Exception as error:  # whatever the reader makes of a file from outside
         # GDAL adds advice about its own tools.
-        reason = str(error).partition("\n")[0].partition("; It might help")[0]
+        reason = str(error).strip().partition("\n")[0].partition("; It might help")[0].rstrip(".")
         raise InputError(
-            f"cannot read polygons from {path}: {reason.rstrip('.')}. The formats are {FORMATS}"
+            f"cannot read {what} from {path}: {reason or type(error).__name__:.300}. The formats are {FORMATS}"
         ) from None
     twice = frame.columns[frame.columns.duplicated()]
     if len(twice):
@@ -48,18 +51,25 @@ def read_layer(path: Path) -> geopandas.GeoDataFrame:
     return frame
 
 
-def _only_layer(path: Path) -> str:
+def _only_layer(path: Path, what: str) -> str:
     """The only layer with geometry. A GeoPackage from QGIS, for one, may hold tables of styles too."""
     import pyogrio
 
-    layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
-    if not layers:
-        raise InputError(f"{path} has no geometry, but polygons are needed")
-    if len(layers) > 1:
-        raise InputError(
-            f"{path} has several layers ({', '.join(layers)}): save the one to count as a separate file"
+    layers = [(str(name), str(kind)) for name, kind in pyogrio.list_layers(path)]
+    names = [name for name, kind in layers if kind != "None"]
+    if what == ZONES:
+        names = [name for name, kind in layers if "Polygon" in kind or kind == "Unknown"]
+    if not names:
+        missing = (
+            "polygons: zones are areas" if what == ZONES else "geometry, but polygons are needed"
         )
-    return layers[0]
+        raise InputError(f"{path} has no {missing}")
+    if len(names) > 1:
+        of = " of polygons" if what == ZONES else ""
+        raise InputError(
+            f"{path} has several layers{of} ({', '.join(names)}): save the one to count as a separate file"
+        )
+    return names[0]
 
 
 def label_column(frame: geopandas.GeoDataFrame, by: str | None, path: Path) -> str | None:

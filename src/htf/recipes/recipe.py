@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from htf.base import arguments
 from htf.base.options import AUTO, DISTINCT, OPTION, USUAL_MOST_RECORDS, option
 from htf.errors import InputError
-from htf.ingest.reading import Reading
+from htf.ingest.reading import Reading, check_columns
 from htf.privacy.epsilon import Epsilon
 from htf.recipes.maps import MapOptions
 
@@ -169,7 +169,6 @@ class Recipe:
         if all(one is None for one in (self.domain, self.inside, self.columns)):
             return
         from htf.frame.domain import Domain
-        from htf.ingest.columns import check_columns
 
         for name in ("domain", "inside"):
             if getattr(self, name) is not None:
