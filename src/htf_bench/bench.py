@@ -16,11 +16,11 @@ import numpy as np
 from htf.curator.frequency import FrequencyMatrix
 from htf.forecasts.counting import ExactCounter
 from htf.forecasts.datasets import DataSet
-from htf.forecasts.specs import Spec
 from htf.forecasts.workloads import Boxes, Workload, derive_seeds
 from htf.frame.domain import FloatArray, IntArray
 from htf.publication import publish
 from htf.release.release import Release
+from htf_bench.specs import BenchSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class Bench:
 
 @dataclass(frozen=True)
 class Trial:
-    """One release to make and to judge."""
+    """One release to make and to judge, or what stands in its place."""
 
     data_set: DataSet
-    spec: Spec
+    spec: BenchSpec
     epsilon: str
     run: int
 

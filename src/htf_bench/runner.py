@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from htf_bench.bench import Bench
+from htf_bench.bench import Bench, Trial
 from htf_bench.results import Results, Store, finished_trials, read_results
 from htf_bench.specs import BenchSpec
-from htf_bench.trials import BenchTrial, Outcome, Plan, run_trial, trial_key
+from htf_bench.trials import Outcome, Plan, run_trial, trial_key
 
 # One thread a process: processes are what runs side by side, times are comparable, and sums of
 # floats do not depend on how many threads a library finds.
@@ -38,7 +38,7 @@ class Progress:
 class Estimate:
     """The time left: what is still to do, each at the mean time of its like."""
 
-    def __init__(self, trials: Sequence[BenchTrial], jobs: int) -> None:
+    def __init__(self, trials: Sequence[Trial], jobs: int) -> None:
         self._jobs = jobs
         self._left: dict[BenchSpec, int] = {}
         for trial in trials:
@@ -62,7 +62,7 @@ class Estimate:
         return work / self._jobs
 
 
-def trials_to_do(plan: Plan, folder: Path) -> list[BenchTrial]:
+def trials_to_do(plan: Plan, folder: Path) -> list[Trial]:
     """The trials that have no result in the folder yet."""
     finished = finished_trials(Store(folder).read())
     return [trial for trial in plan.trials if trial_key(plan.bench, trial) not in finished]
@@ -94,11 +94,11 @@ def run_plan(
     return results
 
 
-def run_trials(bench: Bench, trials: Sequence[BenchTrial], jobs: int) -> Iterator[Outcome]:
+def run_trials(bench: Bench, trials: Sequence[Trial], jobs: int) -> Iterator[Outcome]:
     """The outcomes as they come. A process that dies takes down only the trial it was at."""
     waiting = deque(trials)
     while waiting:
-        flying: dict[Future[Outcome], BenchTrial] = {}
+        flying: dict[Future[Outcome], Trial] = {}
         try:
             with _workers(jobs) as pool:
                 while waiting or flying:
@@ -116,7 +116,7 @@ def run_trials(bench: Bench, trials: Sequence[BenchTrial], jobs: int) -> Iterato
                 yield _run_alone(bench, trial)
 
 
-def _run_alone(bench: Bench, trial: BenchTrial) -> Outcome:
+def _run_alone(bench: Bench, trial: Trial) -> Outcome:
     """Run a trial in its own process, so that it is clear which trial ends it."""
     try:
         with _workers(1) as pool:

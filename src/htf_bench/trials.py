@@ -32,18 +32,11 @@ BOXES = "boxes"  # of the release; told beside the errors
 NO_WORKLOAD = ""
 
 
-@dataclass(frozen=True)
-class BenchTrial(Trial):
-    """One release to make and to judge, or what stands in its place."""
-
-    spec: BenchSpec
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The result of a trial: errors as (workload, metric, value), or the reason why there are none."""
 
-    trial: BenchTrial
+    trial: Trial
     values: tuple[tuple[str, str, float], ...] = ()
     seconds: float = 0.0  # of the release
     answering_seconds: float = 0.0
@@ -57,22 +50,20 @@ class Plan:
     """A bench and its trials."""
 
     bench: Bench
-    trials: tuple[BenchTrial, ...]
+    trials: tuple[Trial, ...]
 
 
 def plan_trials(
     data_set: DataSet, pairs: Sequence[tuple[BenchSpec, str]], runs: int
-) -> list[BenchTrial]:
+) -> list[Trial]:
     """All pairs of mechanism and epsilon, run after run: an interrupted bench has whole runs."""
     distinct = list(dict.fromkeys(pairs))
     return [
-        BenchTrial(data_set, spec, epsilon, run)
-        for run in range(runs)
-        for spec, epsilon in distinct
+        Trial(data_set, spec, epsilon, run) for run in range(runs) for spec, epsilon in distinct
     ]
 
 
-def trial_key(bench: Bench, trial: BenchTrial) -> str:
+def trial_key(bench: Bench, trial: Trial) -> str:
     """The same for trials with the same result. It covers the mechanism's own file, so that results of an
     older version of it are not taken for those of the present one."""
     words = (
@@ -88,7 +79,7 @@ def trial_key(bench: Bench, trial: BenchTrial) -> str:
     return hashlib.sha256("\x1f".join(map(str, words)).encode()).hexdigest()[:32]
 
 
-def run_trial(bench: Bench, trial: BenchTrial) -> Outcome:
+def run_trial(bench: Bench, trial: Trial) -> Outcome:
     """Never raises: a mechanism that fails is a result, and stops no other."""
     started = time.perf_counter()
     try:
@@ -100,7 +91,7 @@ def run_trial(bench: Bench, trial: BenchTrial) -> Outcome:
     return outcome
 
 
-def _measure(bench: Bench, trial: BenchTrial, started: float) -> Outcome:
+def _measure(bench: Bench, trial: Trial, started: float) -> Outcome:
     asked = draw_questions(bench, trial.data_set, trial.run)
     released = time.perf_counter()
     release = make_release(bench, trial)
@@ -121,7 +112,7 @@ def _measure(bench: Bench, trial: BenchTrial, started: float) -> Outcome:
     return Outcome(trial, tuple(values), seconds, answering_seconds, total)
 
 
-def make_release(bench: Bench, trial: BenchTrial) -> Release | Table | None:
+def make_release(bench: Bench, trial: Trial) -> Release | Table | None:
     """A release; None if there is nothing to make. Of what statistical offices did before, a table."""
     if trial.spec.mechanism == ZERO:
         return None

@@ -12,7 +12,7 @@ from htf import FrequencyMatrix
 from htf.errors import InputError
 from htf.forecasts.datasets import City
 from htf.forecasts.workloads import Boxes
-from htf_bench.bench import Bench
+from htf_bench.bench import Bench, Trial
 from htf_bench.map_metrics import (
     HELLINGER,
     MAP_METRICS,
@@ -24,7 +24,7 @@ from htf_bench.map_metrics import (
 )
 from htf_bench.specs import BenchSpec, label_of, read_spec, traditional
 from htf_bench.traditional import CellKey, Rounding, Table, p_table
-from htf_bench.trials import BenchTrial, run_trial
+from htf_bench.trials import run_trial
 from htf_bench.workloads import read_workload
 from support import city_matrix, dense, grid
 
@@ -182,7 +182,7 @@ def test_the_bench_judges_them_beside_mechanisms() -> None:
     bench = Bench((read_workload("grid-8"), read_workload("2%")), 50, 1)
     data_set = City("city", points=2_000, cells=32)
     for spec in (BenchSpec.of("rounding"), BenchSpec.of("htf"), BenchSpec("zero")):
-        outcome = run_trial(bench, BenchTrial(data_set, spec, "1", 0))
+        outcome = run_trial(bench, Trial(data_set, spec, "1", 0))
         assert outcome.failure == ""
         of_maps = [
             m for workload, m, _ in outcome.values if m in MAP_METRICS and workload == "grid-8"

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from htf import Domain, InputError
-from htf_bench.bench import Bench
+from htf_bench.bench import Bench, Trial
 from htf_bench.datasets import GaussianSet
 from htf_bench.judging import ratio_interval
 from htf_bench.marking import MARKING
@@ -17,7 +17,7 @@ from htf_bench.metrics import MRE
 from htf_bench.results import Results, Store, read_results
 from htf_bench.specs import ZERO, BenchSpec, read_spec
 from htf_bench.summary import Contender
-from htf_bench.trials import BenchTrial, Outcome, Plan
+from htf_bench.trials import Outcome, Plan
 from htf_bench.tuned import Comparison, compare_with_rivals, floor_rival, judged_specs, tuned_rivals
 from htf_bench.tuned_page import conclusions, rivals_page, table_rows, write_rivals
 from htf_bench.workloads import read_workload
@@ -65,7 +65,7 @@ def results_of(folder: Path, errors: dict[BenchSpec, list[float]]) -> tuple[Resu
     trials = []
     for spec, runs in errors.items():
         for run, error in enumerate(runs):
-            trials.append(BenchTrial(SMALL, spec, "0.1", run))
+            trials.append(Trial(SMALL, spec, "0.1", run))
             store.add(BENCH, Outcome(trials[-1], (("random", MRE, error),)))
     store.flush()
     plan = Plan(BENCH, tuple(trials))

@@ -41,11 +41,11 @@ from htf.forecasts.standins import PastRelease, PublicPoints, scatter
 from htf.forecasts.workloads import read_workload
 from htf.frame.division import Division
 from htf.release.file import is_release
-from htf_bench.bench import Bench
+from htf_bench.bench import Bench, Trial
 from htf_bench.datasets import GaussianSet
 from htf_bench.metrics import MRE
 from htf_bench.specs import BenchSpec
-from htf_bench.trials import BenchTrial, run_trial
+from htf_bench.trials import run_trial
 from support import city_matrix, dense, grid
 
 SMALL = GaussianSet("small", 5, 1, points=20_000, cells=64)
@@ -141,7 +141,7 @@ def test_errors_are_those_of_the_bench() -> None:
     found = simulate(plan())
     assert found.plan.records == 20_000
     for run in range(2):
-        outcome = run_trial(BENCH, BenchTrial(SMALL, BenchSpec.of("htf"), "0.5", run))
+        outcome = run_trial(BENCH, Trial(SMALL, BenchSpec.of("htf"), "0.5", run))
         bench = {workload: value for workload, metric, value in outcome.values if metric == MRE}
         for area in found.main.areas:
             assert area.relative_errors[run] == bench[area.kind.text]

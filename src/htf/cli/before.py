@@ -58,8 +58,7 @@ def say_error(prepared: Prepared, points: int | None) -> None:
 
 
 def _size(domain: Domain) -> str:
-    from htf.forecasts.targets import length_text
-    from htf.frame.areas import cell_metres
+    from htf.frame.areas import cell_metres, length_text
 
     cells = " x ".join(map(str, domain.shape))
     metres = cell_metres(domain)

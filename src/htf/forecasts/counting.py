@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from htf.curator.frequency import FrequencyMatrix
 from htf.forecasts.workloads import Boxes
 from htf.frame.domain import FloatArray, IntArray
-from htf.query.answer import Answer
 from htf.query.index import BoxIndex
 from htf.release.release import Release
 
@@ -57,13 +56,6 @@ def answer_boxes(release: Release, boxes: Boxes) -> FloatArray:
         return sum_boxes(summed_area_table(spread_estimates(release)), boxes)
     low, high = boxes.low.astype(np.float64), boxes.high.astype(np.float64)
     return release.derived.index.measure(low, high).estimate
-
-
-def reaches_for_count(answers: Answer) -> NDArray[np.bool_]:
-    """Where the interval of the raw counts was made longer so that it contains the count: it ends there then."""
-    return np.asarray(
-        ((answers.low == answers.count) & (answers.count > 0)) | (answers.high == answers.count)
-    )
 
 
 def summed_area_table(dense: NDArray[Any]) -> NDArray[Any]:

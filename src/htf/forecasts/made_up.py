@@ -47,6 +47,11 @@ class MadeUp:
         assert self.each is not None
         return np.repeat(np.arange(len(self.each)), self.each)
 
+    @cached_property
+    def matrix(self) -> FrequencyMatrix:
+        """How many records are in each cell."""
+        return self.on(self.domain, self.number, Protection())
+
     def whole(self, unit: Protection) -> IntArray:
         """What each row counts if no record is left out."""
         if unit.count == PEOPLE:

@@ -6,7 +6,6 @@ earlier release it also has its unit and what it counts, unless it says otherwis
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 from htf.base.options import AUTO
 from htf.errors import InputError
 from htf.forecasts.assumed import Assumed
-from htf.forecasts.questions import DifferentPeople, Kind, ZonesAround, kinds_of
+from htf.forecasts.questions import kinds_of
 from htf.forecasts.simulation import Simulation
 from htf.frame.domain import Domain
 from htf.privacy.protection import PERSON, RECORDS
@@ -42,16 +41,7 @@ def plan_of(recipe: Recipe, assumed: Assumed, runs: int = 1) -> Simulation:
 
 def simulation(prepared: Prepared, assumed: Assumed, runs: int = 1) -> Simulation:
     """The plan of a forecast of what is ready to be made."""
-    return Simulation(prepared, assumed.stand_in(prepared), tuple(_kinds(prepared)), runs)
-
-
-def _kinds(prepared: Prepared) -> Iterator[Kind]:
-    yield from kinds_of(prepared.domain)
-    if prepared.around is not None:
-        yield ZonesAround("zones", "zones", "zones", domain=prepared.around)
-    if prepared.division is not None:
-        name = f"different people in each {prepared.division.place[0]}"
-        yield DifferentPeople("distinct", name, name, division=prepared.division)
+    return Simulation(prepared, assumed.stand_in(prepared), tuple(kinds_of(prepared)), runs)
 
 
 def _with_map(recipe: Recipe, assumed: Assumed) -> Recipe:

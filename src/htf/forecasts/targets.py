@@ -24,10 +24,10 @@ import numpy as np
 from htf.base.numerals import decimal
 from htf.errors import InputError
 from htf.forecasts.accuracy import typical
-from htf.forecasts.questions import AroundRecords, ByNames, InZones, Kind, ZonesAround
+from htf.forecasts.questions import ByNames, InZones, Kind, OfWorkload, ZonesAround
 from htf.forecasts.simulation import Compared, Made, Simulation
 from htf.forecasts.workloads import derive_seeds
-from htf.frame.areas import cell_metres
+from htf.frame.areas import cell_metres, length_text
 from htf.frame.domain import Domain
 from htf.ingest.columns import DESTINATION
 from htf.privacy.epsilon import Epsilon
@@ -115,9 +115,8 @@ class Target:
         """The questions that show whether it is reached."""
         domain = plan.prepared.domain
         if self.size is not None:
-            return AroundRecords(
-                "target", self.place, f"{self.place} around records", sides=self._sides(domain)
-            )
+            words = "target", self.place, f"{self.place} around records"
+            return OfWorkload.around(*words, self._sides(domain))
         if self.by:
             return ByNames.of(domain, self.by)
         if self.layer is not None:
@@ -204,11 +203,6 @@ def _plural(kind: str) -> str:
     if people in ("people", "person", "persons"):
         return split_people(per.rstrip("s") or None)
     return SUM_OF + kind
-
-
-def length_text(metres: float) -> str:
-    """Such as `500 m` and `1.5 km`."""
-    return f"{metres:.3g} m" if metres < 1000 else f"{float(f'{metres / 1000:.3g}'):g} km"
 
 
 def _size_of_cells(domain: Domain) -> str:

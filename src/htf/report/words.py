@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from htf.estimation.level import LEVEL_TEXT
-from htf.forecasts.release_errors import cell_kilometres
+from htf.frame.areas import cell_metres
 from htf.privacy.protection import PEOPLE, PERSON, RECORD, SUM_OF
 from htf.query.answer_texts import counted_note, counts_of, show_amount, show_count, show_interval
 
@@ -60,10 +60,10 @@ def told_map(release: Release) -> str:
 
 
 def _told_ground(domain: Domain) -> str:
-    cell = cell_kilometres(domain)
+    cell = cell_metres(domain)
     if cell is None:
         return "a map"
-    width, height = (side * axis.cells for side, axis in zip(cell, domain.axes[:2], strict=True))
+    width, height = (m * n / 1000 for m, n in zip(cell, domain.shape, strict=False))
     return f"a map of about {_rounded(width)} x {_rounded(height)} km"
 
 
