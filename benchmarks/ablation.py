@@ -26,7 +26,7 @@ import htf.estimation.homogeneous as estimation
 import htf.mechanisms.htf as growth
 from htf.estimation import expectation, interpolation
 from htf.estimation.least_squares import LEAST_SQUARES, least_squares, nonnegative_least_squares
-from htf.forecasts.datasets import DataSet
+from htf.forecasts.places import DataSet
 from htf.frame.domain import Domain
 from htf_bench.bench import Bench, Trial
 from htf_bench.datasets import built_in_sets, open_points

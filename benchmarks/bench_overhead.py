@@ -19,7 +19,7 @@ import numpy as np
 
 from htf import Domain, FrequencyMatrix
 from htf.forecasts.counting import ExactCounter
-from htf.forecasts.datasets import City
+from htf.forecasts.places import City
 from htf_bench.bench import Bench, Trial
 from htf_bench.metrics import METRICS
 from htf_bench.results import Store, read_results

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from htf import FrequencyMatrix, Release, publish
 from htf.forecasts.counting import ExactCounter
-from htf.forecasts.datasets import DataSet
+from htf.forecasts.places import DataSet
 from htf.forecasts.workloads import Boxes
 from htf.frame.domain import Domain, IntArray
 from htf_bench.datasets import built_in_sets, open_points

@@ -15,7 +15,7 @@ import numpy as np
 
 from htf.curator.frequency import FrequencyMatrix
 from htf.forecasts.counting import ExactCounter
-from htf.forecasts.datasets import DataSet
+from htf.forecasts.places import DataSet
 from htf.forecasts.workloads import Boxes, Workload, derive_seeds
 from htf.frame.domain import FloatArray, IntArray
 from htf.publication import publish

@@ -14,13 +14,14 @@ import numpy as np
 
 from htf.errors import HtfError
 from htf.forecasts.counting import answer_boxes
-from htf.forecasts.datasets import DataSet
+from htf.forecasts.places import DataSet
 from htf.forecasts.workloads import Boxes, derive_seeds
 from htf.frame.domain import FloatArray
 from htf.mechanisms import registry
 from htf.release.release import Release
 from htf_bench import bench as benches
 from htf_bench.bench import Bench, Trial, answer_all, draw_questions, load_once
+from htf_bench.datasets import fingerprint
 from htf_bench.map_metrics import measure_maps
 from htf_bench.metrics import measure_errors
 from htf_bench.specs import HEIGHT, ZERO, BenchSpec, traditional
@@ -68,7 +69,7 @@ def trial_key(bench: Bench, trial: Trial) -> str:
     older version of it are not taken for those of the present one."""
     words = (
         FORMAT,
-        trial.data_set.fingerprint(),
+        fingerprint(trial.data_set),
         trial.spec.mechanism,
         trial.spec.parameters_text,
         _source_of(trial.spec.mechanism),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from htf import FrequencyMatrix
 from htf.errors import InputError
-from htf.forecasts.datasets import City
+from htf.forecasts.places import City
 from htf.forecasts.workloads import Boxes
 from htf_bench.bench import Bench, Trial
 from htf_bench.map_metrics import (

@@ -17,7 +17,7 @@ import pytest
 from htf import Domain, InputError
 from htf.files import UNFINISHED
 from htf.forecasts.accuracy import show_number, show_value
-from htf.forecasts.datasets import City
+from htf.forecasts.places import City
 from htf_bench import results as results_module
 from htf_bench.bench import Bench, Trial
 from htf_bench.claims import CLAIMS, SPARSITY, gains_with_sparsity, is_parabolic

@@ -590,7 +590,6 @@ EMPTY: list[tuple[tuple[str, ...], str | None, str]] = []
 # What is not built yet.
 SOON = "It is being built."
 MISSING: list[tuple[tuple[str, ...], str | None, str]] = [
-    *(((), deed, SOON) for deed in ("dry run", "forecast", "target")),
     *(((place,), "borrowing", SOON) for place in ("zones", "trips between zones")),
     *((("trips on a map", what), "borrowing", SOON) for what in ("with hours", "with categories")),
 ]

@@ -19,7 +19,7 @@ from htf.recipes.files import read_fields
 from htf.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
-    from htf.forecasts.assumed import Assumed
+    from htf.forecasts.plan import Assumed
     from htf.forecasts.targets import Target
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -185,8 +185,8 @@ def _check_output(
 
 def _assumed(given: dict[str, Any]) -> Assumed:
     """What is assumed about the records. Warns of a stand-in that is not what it should be."""
-    from htf.forecasts.assumed import MUST_BE_PUBLIC, Assumed
-    from htf.forecasts.population import RecordsEach
+    from htf.forecasts.people import RecordsEach
+    from htf.forecasts.plan import MUST_BE_PUBLIC, Assumed
 
     like, each = given["like"], given["records_per_person"]
     assumed = Assumed(

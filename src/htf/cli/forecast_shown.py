@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from htf.base.figures import save_picture
 from htf.cli.meaning import say_meaning
 from htf.cli.screen import console, show_table
 from htf.files import write_whole
@@ -187,17 +187,12 @@ def draw_found(found: Found, output: Path, overwrite: bool) -> None:
 
     footer = f"A simulation by {found.plan.label} on {_stand_in(found.plan)}. It spent no budget; real data will differ."
     figure = draw_curve(found, found.plan.protection.quantity, footer)
-    from matplotlib import rc_context
-
     kind = output.suffix.lower().removeprefix(".")
-    metadata: dict[str, Any] = {"Title": _headline(found)}
-    metadata |= {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
-    with rc_context({"svg.hashsalt": "htf"}):
-        write_whole(
-            output,
-            lambda unfinished: figure.savefig(unfinished, format=kind, dpi=150, metadata=metadata),
-            overwrite=overwrite,
-        )
+
+    def save(unfinished: Path) -> None:
+        save_picture(figure, unfinished, kind, _headline(found), footer)
+
+    write_whole(output, save, overwrite=overwrite)
 
 
 def _more(value: float) -> str:

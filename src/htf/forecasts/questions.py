@@ -16,7 +16,8 @@ import numpy as np
 from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
 from htf.forecasts.counting import ExactCounter, answer_boxes, spread_estimates
-from htf.forecasts.made_up import MadeUp, middles
+from htf.forecasts.made_up import MadeUp
+from htf.forecasts.places import middles
 from htf.forecasts.workloads import Boxes, Workload, draw_cells, read_workload
 from htf.frame.division import Division, Part, read_by
 from htf.frame.domain import Domain, FloatArray, IntArray
@@ -284,8 +285,3 @@ def _names(domain: Domain) -> Iterator[Kind]:
             yield ByNames(name, name, name, parts=(Part(first, number), Part(other, number)))
     if domain.dimensions > 1 + len(others) or not levels:
         yield ByNames.by(list(map(Part, range(domain.dimensions))), ", ".join(domain.names))
-
-
-def shares_of(boxes: Boxes, domain: Domain) -> FloatArray:
-    """The share of the map's cells that each box has."""
-    return np.asarray(np.prod((boxes.high - boxes.low) / np.array(domain.shape), axis=1))

@@ -18,8 +18,7 @@ import numpy as np
 
 from htf.base import arguments
 from htf.errors import HtfError, InputError
-from htf.forecasts.assumed import Assumed
-from htf.forecasts.plan import like_release, simulation
+from htf.forecasts.plan import Assumed, like_release, simulation
 from htf.forecasts.questions import boxes_of_names
 from htf.forecasts.simulation import Made, Simulation
 from htf.forecasts.workloads import Boxes, snap_to_cells

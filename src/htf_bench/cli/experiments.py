@@ -23,7 +23,7 @@ from htf.recipes.maps import read_domain
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from htf.forecasts.datasets import DataSet
+    from htf.forecasts.places import DataSet
     from htf_bench.results import Results
     from htf_bench.runner import Progress
     from htf_bench.summary import Contender
