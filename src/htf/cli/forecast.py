@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from htf.forecasts.plan import Assumed
     from htf.forecasts.targets import Target
 
-F = TypeVar("F", bound=Callable[..., Any])
 MOST_PEOPLE = 20_000_000
 ENDINGS = (".png", ".svg", ".pdf")
 START = "1"  # the epsilon of a plan that looks for another
@@ -32,57 +30,43 @@ ONE_OF_BOTH = (
 )
 
 
-def recipe_options(command: F) -> F:
-    """A decorator: what a person types instead of a recipe, or to change one."""
-    declared = (
-        option_of(Recipe, "epsilon", help="Privacy budget to simulate."),
-        option_of(Recipe, "bounds", help="Bounds of the map.  [default: those of the made-up city, or of the release]"),
-        option_of(Recipe, "cells"),
-        option_of(Recipe, "zones"),
-        option_of(Recipe, "by"),
-        option_of(Recipe, "max_records"),
-        option_of(Recipe, "mechanism"),
-    )  # fmt: skip
-    for decorate in reversed(declared):
-        command = decorate(command)
-    return command
-
-
-def assumed_options(command: F) -> F:
-    """A decorator: what is assumed about the records."""
-    declared = (
-        points_about_option(
-            "Roughly how many records you have.  [default: 2000000, or as many as the stand-in has]"
-        ),
-        click.option(
-            "--like",
-            type=FileName(),
-            metavar="RELEASE|FILE",
-            help="Stand-in: an earlier release, or a file of PUBLIC points.  [default: a made-up city]",
-        ),
-        click.option(
-            "--people",
-            type=WholeNumber(1, MOST_PEOPLE),
-            metavar="N",
-            help="Roughly how many people you have. Epsilon then protects people, not single records. If the recipe has "
-            "periods (per): how many person-days, person-weeks or person-months.",
-        ),
-        click.option(
-            "--records-per-person",
-            metavar="SHARE:RECORDS,…",
-            help="How many records people have: 0.5:5,0.9:40 if half of them have up to 5 and nine in ten up to 40. Or "
-            "one number for all.",
-        ),
-    )
-    for decorate in reversed(declared):
-        command = decorate(command)
-    return command
-
-
 @click.command()
 @click.argument("recipe_file", metavar="[RECIPE]", required=False, type=FileName())
-@recipe_options
-@assumed_options
+# What a person types instead of a recipe, or to change one.
+@option_of(Recipe, "epsilon", help="Privacy budget to simulate.")
+@option_of(
+    Recipe,
+    "bounds",
+    help="Bounds of the map.  [default: those of the made-up city, or of the release]",
+)
+@option_of(Recipe, "cells")
+@option_of(Recipe, "zones")
+@option_of(Recipe, "by")
+@option_of(Recipe, "max_records")
+@option_of(Recipe, "mechanism")
+# What is assumed about the records.
+@points_about_option(
+    "Roughly how many records you have.  [default: 2000000, or as many as the stand-in has]"
+)
+@click.option(
+    "--like",
+    type=FileName(),
+    metavar="RELEASE|FILE",
+    help="Stand-in: an earlier release, or a file of PUBLIC points.  [default: a made-up city]",
+)
+@click.option(
+    "--people",
+    type=WholeNumber(1, MOST_PEOPLE),
+    metavar="N",
+    help="Roughly how many people you have. Epsilon then protects people, not single records. If the recipe has periods "
+    "(per): how many person-days, person-weeks or person-months.",
+)
+@click.option(
+    "--records-per-person",
+    metavar="SHARE:RECORDS,…",
+    help="How many records people have: 0.5:5,0.9:40 if half of them have up to 5 and nine in ten up to 40. Or one number "
+    "for all.",
+)
 @click.option(
     "--target",
     metavar="TEXT",

@@ -40,7 +40,6 @@ CHOICES = 6  # places that a trip may end at
 USUAL = 1 / 12  # of the side of the map: so far are trips, usually
 LARGE_WEIGHTS = 3.0  # mean weights below the largest one: one record in twenty has a larger weight
 MOST_ROWS = 20_000_000  # of records that are made up one by one
-PEAKS = ((0.4, 8.0, 1.0), (0.45, 18.0, 1.6))  # shares of records, the hour, and its deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +193,8 @@ class StandIn:
 def _draw(stand_in: StandIn, run: int) -> MadeUp:
     domain, matrix = stand_in.domain, load_once(stand_in.places)
     axes = [number for number in stand_in.given if number is not None]
-    if stand_in.crowd is stand_in.max_weight is None and len(axes) == domain.dimensions:
+    is_plain = stand_in.crowd is None and stand_in.max_weight is None
+    if is_plain and len(axes) == domain.dimensions:
         cells = matrix.exact_coordinates[axes].astype(np.int64)
         return MadeUp(domain, cells, matrix.exact_counts, draw=run)
     each: IntArray | None = None
@@ -238,7 +238,8 @@ def _further(
         shares = 1 / np.arange(1, axis.cells + 1)  # the first has twice as many as the second, …
         chances = generator.permutation(shares / shares.sum())
         return np.asarray(generator.choice(axis.cells, rows, p=chances))
-    return np.asarray(_hours(rows, generator) / 24 * axis.cells, dtype=np.int64)
+    at = (_hours(rows, generator) / 24 * axis.cells).astype(np.int64)
+    return np.asarray(np.minimum(at, axis.cells - 1))
 
 
 def _zones(start: Axis, goal: Axis, at: IntArray, generator: np.random.Generator) -> IntArray:
@@ -268,13 +269,11 @@ def _destinations(
 
 
 def _hours(number: int, generator: np.random.Generator) -> FloatArray:
-    kind, found = generator.random(number), generator.uniform(0, 24, number)
-    start = 0.0
-    for share, hour, deviation in PEAKS:
-        at_peak = (kind >= start) & (kind < start + share)
-        found[at_peak] = generator.normal(hour, deviation, int(at_peak.sum())) % 24
-        start += share
-    return np.asarray(np.minimum(found, math.nextafter(24.0, 0.0)))
+    """Most in the morning or in the evening, as in htf.synthetic.trips."""
+    kind = generator.random(number)
+    morning, evening = generator.normal(8, 1, number), generator.normal(18, 1.6, number)
+    peak = np.where(kind < 0.4, morning, evening)
+    return np.asarray(np.where(kind > 0.85, generator.uniform(0, 24, number), peak) % 24)
 
 
 def mean_weight(most: int) -> float:

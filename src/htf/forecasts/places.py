@@ -77,10 +77,7 @@ class City(DataSet):
             np.clip((at - low) / (high - low) * axis.cells, 0, axis.cells - 1).astype(np.int64)
             for at, low, high, axis in places
         ]
-        flat, counts = np.unique(np.ravel_multi_index(cells, self.map.shape), return_counts=True)
-        return FrequencyMatrix.from_cells(
-            self.map, np.array(np.unravel_index(flat, self.map.shape)), counts
-        )
+        return FrequencyMatrix.from_cells(self.map, np.array(cells))
 
 
 @dataclass(frozen=True)
