@@ -73,21 +73,15 @@ def _stand_in(plan: Simulation) -> str:
 
 def _show_parts(found: Forecast) -> None:
     """Bias and noise apart, if there is any bias."""
-    parts = [(area, area.biases, area.noises) for area in found.main.areas]
-    rows = [
-        (
-            area.name,
-            rounded(float(bias.mean())),
-            rounded(float(noise.mean())),
-            rounded(area.error),
-        )
-        for area, bias, noise in parts
-        if bias is not None and noise is not None
-    ]
+    areas = found.main.areas
     console().print()
-    if not any(bias is not None and bias.any() for _, bias, _ in parts):
+    if not any(area.biases.any() for area in areas):
         console().print("All of the error is noise: no record is dropped, so there is no bias.")
         return
+    rows = [
+        (one.name, *(rounded(float(part.mean())) for part in (one.biases, one.noises, one.errors)))
+        for one in areas
+    ]
     headers = (f"typical error, in {found.quantity}", ">bias", ">noise", ">both")
     show_table(headers, rows, "Where the error comes from")
     console().print(

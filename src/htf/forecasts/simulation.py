@@ -22,8 +22,8 @@ from htf.errors import BudgetError
 from htf.estimation.worth import scale_to_all, worth_of
 from htf.forecasts.accuracy import SMOOTHING, relative_error, rounded, typical
 from htf.forecasts.made_up import MadeUp, StandIn
-from htf.forecasts.questions import Asked, Exact, Kind
-from htf.forecasts.workloads import derive_seeds
+from htf.forecasts.questions import Exact, Kind
+from htf.forecasts.workloads import Boxes, derive_seeds
 from htf.frame.areas import cell_metres
 from htf.frame.domain import FloatArray
 from htf.privacy.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
@@ -62,15 +62,15 @@ class Area:
     errors: FloatArray  # median of |answer - truth|
     large_errors: FloatArray  # which one box in twenty exceeds
     relative_errors: FloatArray  # mean of |answer - truth| / max(truth, 20), in per cent
-    # Of people: median of |exact counts of what was measured, scaled - truth|, and of |answer - those counts|.
-    biases: FloatArray | None = None
-    noises: FloatArray | None = None
+    biases: FloatArray  # median of |exact counts of what was measured, scaled - truth|
+    noises: FloatArray  # median of |answer - those counts|
+    of_people: bool  # only then some records may not be measured
 
     @classmethod
-    def of(cls, kind: Kind, plan: Simulation, runs: Sequence[Asking]) -> Area:
-        """From the questions and the answers of all runs."""
-        flat = [one for run in runs for one in run.compared]
-        boxes = [run.asked.boxes for run in runs if run.asked.boxes is not None]
+    def of(cls, kind: Kind, plan: Simulation, runs: Sequence[Sequence[Compared]]) -> Area:
+        """From the answers of all runs."""
+        flat = [one for run in runs for one in run]
+        boxes = [run[0].boxes for run in runs if run[0].boxes is not None]
         share = km = None
         if boxes:
             sides = np.concatenate([one.high - one.low for one in boxes])
@@ -78,7 +78,7 @@ class Area:
             if (metres := cell_metres(plan.prepared.domain)) is not None:
                 km = tuple((np.median(sides, axis=0)[:2] * metres / 1000).tolist())
         errors = [np.abs(one.answer - one.truth) for one in flat]
-        area = cls(
+        return cls(
             kind,
             share,
             km,
@@ -86,12 +86,10 @@ class Area:
             np.array([typical(error) for error in errors]),
             np.array([np.quantile(error, 0.95) for error in errors]),
             np.array([relative_error(one.truth, one.answer) for one in flat]),
+            np.array([np.median(np.abs(one.measured - one.truth)) for one in flat]),
+            np.array([typical(np.abs(one.answer - one.measured)) for one in flat]),
+            plan.stand_in.crowd is not None,
         )
-        if plan.stand_in.crowd is None:
-            return area
-        biases = [np.median(np.abs(one.measured - one.truth)) for one in flat]
-        noises = [typical(np.abs(one.answer - one.measured)) for one in flat]
-        return replace(area, biases=np.array(biases), noises=np.array(noises))
 
     @property
     def name(self) -> str:
@@ -124,7 +122,7 @@ class Area:
         return f" ({' x '.join(f'{side:.2g}' for side in self.km)} km)"
 
     def to_dict(self) -> dict[str, Any]:
-        parts = {"median_bias": self.biases, "median_noise": self.noises}
+        parts = {"median_bias": self.biases, "median_noise": self.noises} if self.of_people else {}
         return {
             "area": self.name,
             "workload": self.kind.text,
@@ -134,7 +132,7 @@ class Area:
             "median_error": _with_spread(self.errors),
             "error_exceeded_by_5_percent": _with_spread(self.large_errors),
             "mean_relative_error_percent": _with_spread(self.relative_errors),
-            **{name: _with_spread(part) for name, part in parts.items() if part is not None},
+            **{name: _with_spread(part) for name, part in parts.items()},
         }
 
 
@@ -312,21 +310,22 @@ class Made:
         scalings = 1.0, *_other_scalings(plan, made_up, release, epsilon, run)
         return cls(plan, run, release, truth, measured, scalings)
 
-    def ask(self, kind: Kind, number: int, *purpose: str) -> Asking:
+    def ask(self, kind: Kind, number: int, *purpose: str) -> list[Compared]:
         """So many questions of a kind, the same for every epsilon: the truth beside the answers, for each scaling."""
         seeds = derive_seeds(self.plan.seed, *purpose, self.run)
         asked = kind.draw(self.truth.made_up, number, seeds)
         truth, answer = asked.count(self.truth), asked.answer(self.release)
         if not asked.scaled:
-            return Asking(asked, [Compared(truth, answer, truth)] * len(self.scalings))
+            return [Compared(truth, answer, truth, asked.boxes)] * len(self.scalings)
         truth = truth / self.release.protection.shares
         exact = asked.count(self.measured) * worth_of(self.release).each
-        found = [Compared(truth, answer * times, exact * times) for times in self.scalings]
-        return Asking(asked, found)
+        return [
+            Compared(truth, answer * times, exact * times, asked.boxes) for times in self.scalings
+        ]
 
     def typical_errors(self, kind: Kind) -> Errors:
         """The typical errors in areas that hold something."""
-        found = self.ask(kind, QUESTIONS, "target").compared
+        found = self.ask(kind, QUESTIONS, "target")
         truth = found[0].truth
         some = truth >= 1 if (truth >= 1).any() else truth >= 0
         truth = truth[some]
@@ -346,20 +345,13 @@ class Errors:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asking:
-    """Questions of one kind to one release, with its answers for each scaling."""
-
-    asked: Asked
-    compared: list[Compared]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Compared:
     """The answers to one kind of question in one run."""
 
     truth: FloatArray
     answer: FloatArray
     measured: FloatArray  # exact counts of what was measured, scaled as the answers
+    boxes: Boxes | None = None
 
 
 def _other_scalings(
