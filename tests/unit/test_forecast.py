@@ -37,6 +37,7 @@ from htf.forecasts.questions import OfWorkload
 from htf.forecasts.simulation import MOST_RUNS_BESIDE, SCALINGS, Area, Made, Simulation, simulate
 from htf.forecasts.workloads import read_workload
 from htf.frame.division import Division
+from htf.frame.domain import IntArray
 from htf.release.file import is_release
 from htf_bench.bench import Bench, Trial
 from htf_bench.datasets import GaussianSet
@@ -239,6 +240,11 @@ def some_people(number: int = 2000, records: RecordsEach = QUANTILES, run: int =
     return StandIn("city", "people", "a city", CITY.domain, CITY, Crowd(number, records)).draw(run)
 
 
+def each_of(people: MadeUp) -> IntArray:
+    assert people.each is not None
+    return people.each
+
+
 def of_people(number: int = 2000, **given: Any) -> Simulation:
     return plan(CITY, "1", crowd=Crowd(number, QUANTILES), user="who", **given)
 
@@ -320,11 +326,10 @@ def test_people_by_box_are_those_of_the_reader() -> None:
 
 def test_records_that_are_kept() -> None:
     people = some_people(500)
-    assert people.each is not None
     kept = kept_of(people, 8)
-    assert kept.exact_counts.sum() == np.minimum(people.each, 8).sum()
+    assert kept.exact_counts.sum() == np.minimum(each_of(people), 8).sum()
     assert np.all(dense(kept) <= dense(all_records(people)))
-    assert all_records(people).exact_counts.sum() == people.each.sum() == people.records
+    assert all_records(people).exact_counts.sum() == each_of(people).sum() == people.records
 
 
 def test_people_return_and_stay_near() -> None:
@@ -377,8 +382,7 @@ def test_counting_records_has_the_bias_of_those_not_kept() -> None:
         "records, at most 5 per person",
         "records, at most 5 per person, scaled",
     )
-    each = plans[0].stand_in.draw(0).each
-    assert each is not None
+    each = each_of(plans[0].stand_in.draw(0))
     missing = 1 - np.minimum(each, 5).sum() / each.sum()
     area, same = unscaled.main.areas[0], scaled.main.areas[0]
     assert area.biases.mean() == pytest.approx(missing * area.count, rel=0.3)
@@ -403,8 +407,7 @@ def test_totals_are_drawn_several_times_for_each_map() -> None:
     made = Made.of(asked, epsilon, 0)
     assert len(made.scalings) == SCALINGS == len(set(made.scalings))
     assert made.scalings[0] == 1
-    people = asked.stand_in.draw(0).each
-    assert people is not None
+    people = each_of(asked.stand_in.draw(0))
     assert made.release.activity is not None
     each = RecordsPerPerson.from_records(people, made.release.activity.ends[-1])
     for number in (1, SCALINGS - 1):
@@ -424,7 +427,7 @@ def test_totals_are_drawn_several_times_for_each_map() -> None:
 def test_records_follow_the_middle_of_what_the_activity_leaves_open() -> None:
     """The mean of 50 populations is that of one profile: a deviation of more than 6 standard errors fails, by chance
     less than once in 100 million seeds."""
-    noisy = RecordsPerPerson.from_records(some_people(2000).each, 2**20)
+    noisy = RecordsPerPerson.from_records(each_of(some_people(2000)), 2**20)
     records = RecordsByActivity(measure_activity(noisy, "0.05", noise="seeded:1"))
     profiles = read_profiles(records.activity)
     numbers = profiles.grid.numbers
@@ -449,7 +452,7 @@ def test_what_a_release_of_people_tells() -> None:
     assert made.stand_in.crowd is not None
     assert made.stand_in.crowd.people == pytest.approx(5000, rel=0.02)
     bought = measure_activity(
-        RecordsPerPerson.from_records(people.each, 2**20), "0.1", noise="seeded:1"
+        RecordsPerPerson.from_records(each_of(people), 2**20), "0.1", noise="seeded:1"
     )
     kept = kept_of(people, 8)
     scaled = publish(kept, 1, noise="seeded:1", bought=(bought,))
@@ -462,7 +465,7 @@ def test_what_a_release_of_people_tells() -> None:
     assert crowd.records == RecordsByActivity(bought)
     assert crowd.people == pytest.approx(5000, rel=0.05)
     drawn = crowd.records.of_people(5000, np.random.default_rng(1))
-    assert np.median(drawn) == pytest.approx(np.median(people.each), rel=0.5)
+    assert np.median(drawn) == pytest.approx(np.median(each_of(people)), rel=0.5)
     plain = publish(kept, 1, noise="seeded:1")
     with pytest.raises(InputError, match="say roughly how many"):
         plan_of(Recipe(source=None, epsilon=2), Assumed(like=plain))
