@@ -26,9 +26,9 @@ import htf.estimation.homogeneous as estimation
 import htf.mechanisms.htf as growth
 from htf.estimation import expectation, interpolation
 from htf.estimation.least_squares import LEAST_SQUARES, least_squares, nonnegative_least_squares
-from htf.forecasts.datasets import DataSet
+from htf.forecasts.places import DataSet
 from htf.frame.domain import Domain
-from htf_bench.bench import Bench, BenchTrial
+from htf_bench.bench import Bench, Trial
 from htf_bench.datasets import built_in_sets, open_points
 from htf_bench.specs import read_spec
 from htf_bench.trials import run_trial
@@ -109,7 +109,7 @@ def errors(
         for i, data_set in enumerate(sets):
             for run in range(runs):
                 for j, epsilon in enumerate(EPSILONS):
-                    outcome = run_trial(bench, BenchTrial(data_set, read_spec(text), epsilon, run))
+                    outcome = run_trial(bench, Trial(data_set, read_spec(text), epsilon, run))
                     if outcome.failure:
                         raise SystemExit(outcome.failure)
                     values = {(w, m): value for w, m, value in outcome.values}

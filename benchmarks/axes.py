@@ -24,12 +24,12 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from htf import Axis, Domain, FrequencyMatrix, publish
-from htf.forecasts.counting import ExactCounter, answer_boxes, reaches_for_count
+from htf.forecasts.counting import ExactCounter, answer_boxes
 from htf.forecasts.workloads import Boxes, read_workload
 from htf.frame.crs import CRS84
 from htf.frame.domain import FloatArray, IntArray
 from htf.synthetic.trips import synthetic_trips
-from htf_bench.metrics import measure_errors
+from htf_bench.metrics import measure_errors, reaches_for_count
 
 EPSILONS = ("0.1", "1")
 WORKLOADS = {

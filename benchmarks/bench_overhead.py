@@ -19,8 +19,8 @@ import numpy as np
 
 from htf import Domain, FrequencyMatrix
 from htf.forecasts.counting import ExactCounter
-from htf.forecasts.datasets import City
-from htf_bench.bench import Bench, BenchTrial
+from htf.forecasts.places import City
+from htf_bench.bench import Bench, Trial
 from htf_bench.metrics import METRICS
 from htf_bench.results import Store, read_results
 from htf_bench.runner import run_plan, run_trials
@@ -60,7 +60,7 @@ def main() -> None:
     fine_grid()
 
 
-def keeping(bench: Bench, trials: list[BenchTrial], folder: Path) -> float:
+def keeping(bench: Bench, trials: list[Trial], folder: Path) -> float:
     """Seconds of the parent process: keys, rows, parts, the final table."""
     values = tuple((w, metric, 1.0) for w in WORKLOADS for metric in METRICS)
     started = time.perf_counter()

@@ -37,10 +37,9 @@ from htf import (
 from htf.base.options import AUTO
 from htf.curator.contributions import measure_activity
 from htf.estimation.activity import best_max_records
-from htf.forecasts.assumed import Assumed
 from htf.forecasts.counting import ExactCounter, answer_boxes
-from htf.forecasts.plan import plan_of
-from htf.forecasts.population import RecordsEach
+from htf.forecasts.people import RecordsEach
+from htf.forecasts.plan import Assumed, plan_of
 from htf.forecasts.questions import OfWorkload
 from htf.forecasts.simulation import look
 from htf.forecasts.workloads import read_workload

@@ -21,12 +21,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from htf import Domain, Recipe, publish
-from htf.forecasts.datasets import City, DataSet, PointsFile
-from htf.forecasts.search import find_epsilon
+from htf.forecasts.made_up import StandIn
+from htf.forecasts.places import City, DataSet, PastRelease, PointsFile
+from htf.forecasts.search import ask_once, find_epsilon
 from htf.forecasts.simulation import Simulation
-from htf.forecasts.stand_in import StandIn
-from htf.forecasts.standins import PastRelease, PublicPoints
-from htf.forecasts.targets import Target, ask_once
+from htf.forecasts.targets import Target
 
 WAYS = ("release", "points", "city")
 
@@ -51,7 +50,7 @@ def split(args: argparse.Namespace, folder: Path) -> tuple[Domain, list[Path]]:
 def stand_in(way: str, half: Path, domain: Domain, past: str, seed: int) -> DataSet:
     known = PointsFile("half", half, ("lon", "lat"), domain)
     if way == "points":
-        return PublicPoints("half", half, ("lon", "lat"), domain)
+        return known
     if way == "release":
         return PastRelease("half", publish(known.load(), past, noise=f"seeded:{seed}"))
     about = float(f"{len(pq.read_table(half)):.1g}")  # as a curator would say it

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf import FrequencyMatrix, Release, publish
-from htf.forecasts.counting import ExactCounter, reaches_for_count
-from htf.forecasts.datasets import DataSet
+from htf.forecasts.counting import ExactCounter
+from htf.forecasts.places import DataSet
 from htf.forecasts.workloads import Boxes
 from htf.frame.domain import Domain, IntArray
 from htf_bench.datasets import built_in_sets, open_points
+from htf_bench.metrics import reaches_for_count
 
 DEFAULT_SETS = ("city", "gaussian-20-1", "gaussian-50-1", "gaussian-100-1")
 EPSILONS = ("0.1", "1")

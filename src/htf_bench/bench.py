@@ -15,7 +15,7 @@ import numpy as np
 
 from htf.curator.frequency import FrequencyMatrix
 from htf.forecasts.counting import ExactCounter
-from htf.forecasts.datasets import DataSet
+from htf.forecasts.places import DataSet
 from htf.forecasts.workloads import Boxes, Workload, derive_seeds
 from htf.frame.domain import FloatArray, IntArray
 from htf.publication import publish
@@ -33,7 +33,7 @@ class Bench:
 
 
 @dataclass(frozen=True)
-class BenchTrial:
+class Trial:
     """One release to make and to judge, or what stands in its place."""
 
     data_set: DataSet
@@ -42,7 +42,7 @@ class BenchTrial:
     run: int
 
 
-def make_release(bench: Bench, trial: BenchTrial) -> Release:
+def make_release(bench: Bench, trial: Trial) -> Release:
     """A release with seeded noise, the same whenever the trial is made, which is never private."""
     words = (trial.data_set.name, trial.spec.label, trial.epsilon, trial.run)
     state = derive_seeds(bench.seed, "noise", *words).generate_state(2, np.uint64)

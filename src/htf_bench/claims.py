@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 from htf.forecasts.accuracy import show_number
-from htf.forecasts.datasets import City
+from htf.forecasts.places import City
 from htf_bench.datasets import GaussianSet
 from htf_bench.judging import HELD, NOT_HELD, UNKNOWN, Comparison, Finding, Judge
 from htf_bench.paper import (

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
 from htf.files import is_file
-from htf.forecasts.datasets import CITY, City, DataSet, PointsFile, file_state
+from htf.forecasts.places import CITY, City, DataSet, PointsFile
 from htf.frame.domain import Axis, Domain
 from htf_bench import gaussian
 
@@ -55,8 +55,14 @@ class MatrixFile(DataSet):
     def load(self) -> FrequencyMatrix:
         return FrequencyMatrix.from_dense(self.domain, _read_array(self.path, self.key))
 
-    def fingerprint(self) -> str:
-        return f"{self!r} {file_state(self.path)}"
+
+def fingerprint(data_set: DataSet) -> str:
+    """A text that differs if the data may differ, so that results are reused only for the same data."""
+    path = getattr(data_set, "path", None)
+    if path is None:
+        return repr(data_set)
+    state = path.stat()
+    return f"{data_set!r} {state.st_size} bytes at {state.st_mtime_ns}"
 
 
 def built_in_sets() -> dict[str, DataSet]:

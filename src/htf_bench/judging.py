@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from htf.forecasts.accuracy import show_number, show_value
-from htf.forecasts.datasets import DataSet
+from htf.forecasts.places import DataSet
 from htf.frame.domain import FloatArray
 from htf_bench.paper import HTF, HTF_LOW, RANDOM, Design
 from htf_bench.results import Results

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from htf.forecasts.accuracy import SMOOTHING, relative_error
 from htf.frame.domain import FloatArray, IntArray
+from htf.query.answer import Answer
 from htf_bench.map_metrics import MAP_MEANINGS, MAP_METRICS, MAP_UNITS
 
 SMOOTHING_SHARE = 0.001  # of all records: the same in the papers of UG, AG and PrivTree
@@ -37,3 +39,10 @@ def measure_errors(
     if records > 0:
         found[MRE_SHARE] = relative_error(exact_counts, answers, SMOOTHING_SHARE * records)
     return found
+
+
+def reaches_for_count(answers: Answer) -> NDArray[np.bool_]:
+    """Where the interval of the raw counts was made longer so that it contains the count: it ends there then."""
+    return np.asarray(
+        ((answers.low == answers.count) & (answers.count > 0)) | (answers.high == answers.count)
+    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from htf.errors import InputError
-from htf.forecasts.datasets import City, DataSet
+from htf.forecasts.places import City, DataSet
 from htf.frame.domain import Domain
 from htf.mechanisms import registry
 from htf_bench.bench import Bench

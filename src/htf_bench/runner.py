@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from htf_bench.bench import Bench, BenchTrial
+from htf_bench.bench import Bench, Trial
 from htf_bench.results import Results, Store, finished_trials, read_results
 from htf_bench.specs import BenchSpec
 from htf_bench.trials import Outcome, Plan, run_trial, trial_key
@@ -39,7 +39,7 @@ class Progress:
 class Estimate:
     """The time left: what is still to do, each at the mean time of its like."""
 
-    def __init__(self, trials: Sequence[BenchTrial], jobs: int) -> None:
+    def __init__(self, trials: Sequence[Trial], jobs: int) -> None:
         self._jobs, self._left = jobs, Counter(trial.spec for trial in trials)
         self._times: dict[BenchSpec, list[float]] = {}
 
@@ -55,7 +55,7 @@ class Estimate:
         return sum(n * known.get(spec, usual) for spec, n in self._left.items()) / self._jobs
 
 
-def trials_to_do(plan: Plan, folder: Path) -> list[BenchTrial]:
+def trials_to_do(plan: Plan, folder: Path) -> list[Trial]:
     """The trials that have no result in the folder yet."""
     finished = finished_trials(Store(folder).read())
     return [trial for trial in plan.trials if trial_key(plan.bench, trial) not in finished]
@@ -87,11 +87,11 @@ def run_plan(
     return results
 
 
-def run_trials(bench: Bench, trials: Sequence[BenchTrial], jobs: int) -> Iterator[Outcome]:
+def run_trials(bench: Bench, trials: Sequence[Trial], jobs: int) -> Iterator[Outcome]:
     """The outcomes as they come. A process that dies takes down only the trial it was at."""
     waiting = deque(trials)
     while waiting:
-        flying: dict[Future[Outcome], BenchTrial] = {}
+        flying: dict[Future[Outcome], Trial] = {}
         try:
             with _workers(jobs) as pool:
                 while waiting or flying:
@@ -109,7 +109,7 @@ def run_trials(bench: Bench, trials: Sequence[BenchTrial], jobs: int) -> Iterato
                 yield _run_alone(bench, trial)
 
 
-def _run_alone(bench: Bench, trial: BenchTrial) -> Outcome:
+def _run_alone(bench: Bench, trial: Trial) -> Outcome:
     """Run a trial in its own process, so that it is clear which trial ends it."""
     try:
         with _workers(1) as pool:

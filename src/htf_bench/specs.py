@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any, Self
 
 from htf.errors import InputError
-from htf.forecasts.specs import Spec
 from htf.frame.domain import Domain
-from htf.mechanisms import registry
+from htf.mechanisms import make_mechanism, registry
+from htf.mechanisms.base import Mechanism
 from htf_bench.traditional import TRADITIONAL, Traditional
 
 ZERO = "zero"  # the floor that answers nothing everywhere; of the bench, not a mechanism
@@ -25,9 +25,11 @@ HALVINGS_PER_LEVEL = {"quadtree": 2}
 
 
 @dataclass(frozen=True)
-class BenchSpec(Spec):
-    """What is tried: a mechanism, a floor, or what statistical offices did."""
+class BenchSpec:
+    """What is tried: a mechanism, a floor, or what statistical offices did, and the settings that differ from the defaults."""
 
+    mechanism: str
+    settings: tuple[tuple[str, str], ...] = ()
     of_ladder: bool = field(default=False, compare=False)  # the best of several heights counts
 
     @classmethod
@@ -35,13 +37,23 @@ class BenchSpec(Spec):
         """Checks the settings; two ways to say the same give the same."""
         if mechanism == ZERO:
             return cls(ZERO)
-        if mechanism not in TRADITIONAL:
-            return super().of(mechanism, settings)
-        kind = TRADITIONAL[mechanism]
-        given = {name: str(value) for name, value in (settings or {}).items()}
-        made, usual = kind.read(given).parameters(), kind().parameters()
-        differing = [name for name in made if made[name] != usual[name]]
-        return cls(mechanism, tuple((name, str(made[name])) for name in differing))
+        given = {name: as_text(value) for name, value in (settings or {}).items()}
+        if mechanism in TRADITIONAL:
+            kind = TRADITIONAL[mechanism]
+            made, usual = kind.read(given).parameters(), kind().parameters()
+        else:
+            making = make_mechanism(mechanism, **given)
+            made = making.parameters()
+            usual = {one["name"]: one["default"] for one in making.describe()["parameters"]}
+        differing = [name for name in made if name in given and made[name] != usual[name]]
+        return cls(mechanism, tuple((name, as_text(made[name])) for name in differing))
+
+    def make(self) -> Mechanism:
+        return make_mechanism(self.mechanism, **dict(self.settings))
+
+    @property
+    def label(self) -> str:
+        return ":".join([self.mechanism, *(f"{name}={value}" for name, value in self.settings)])
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -62,6 +74,11 @@ class BenchSpec(Spec):
         """The label without the height."""
         kept = [f"{name}={value}" for name, value in self.settings if name != HEIGHT]
         return ":".join([self.mechanism, *kept])
+
+
+def as_text(value: Any) -> str:
+    """As a setting is typed."""
+    return "none" if value is None else str(value)
 
 
 def read_specs(text: str, domain: Domain) -> list[BenchSpec]:

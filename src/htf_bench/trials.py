@@ -14,13 +14,14 @@ import numpy as np
 
 from htf.errors import HtfError
 from htf.forecasts.counting import answer_boxes
-from htf.forecasts.datasets import DataSet
+from htf.forecasts.places import DataSet
 from htf.forecasts.workloads import Boxes, derive_seeds
 from htf.frame.domain import FloatArray
 from htf.mechanisms import registry
 from htf.release.release import Release
 from htf_bench import bench as benches
-from htf_bench.bench import Bench, BenchTrial, answer_all, draw_questions, load_once
+from htf_bench.bench import Bench, Trial, answer_all, draw_questions, load_once
+from htf_bench.datasets import fingerprint
 from htf_bench.map_metrics import measure_maps
 from htf_bench.metrics import measure_errors
 from htf_bench.specs import HEIGHT, ZERO, BenchSpec, traditional
@@ -36,7 +37,7 @@ NO_WORKLOAD = ""
 class Outcome:
     """The result of a trial: errors as (workload, metric, value), or the reason why there are none."""
 
-    trial: BenchTrial
+    trial: Trial
     values: tuple[tuple[str, str, float], ...] = ()
     seconds: float = 0.0  # of the release
     answering_seconds: float = 0.0
@@ -50,27 +51,25 @@ class Plan:
     """A bench and its trials."""
 
     bench: Bench
-    trials: tuple[BenchTrial, ...]
+    trials: tuple[Trial, ...]
 
 
 def plan_trials(
     data_set: DataSet, pairs: Sequence[tuple[BenchSpec, str]], runs: int
-) -> list[BenchTrial]:
+) -> list[Trial]:
     """All pairs of mechanism and epsilon, run after run: an interrupted bench has whole runs."""
     distinct = list(dict.fromkeys(pairs))
     return [
-        BenchTrial(data_set, spec, epsilon, run)
-        for run in range(runs)
-        for spec, epsilon in distinct
+        Trial(data_set, spec, epsilon, run) for run in range(runs) for spec, epsilon in distinct
     ]
 
 
-def trial_key(bench: Bench, trial: BenchTrial) -> str:
+def trial_key(bench: Bench, trial: Trial) -> str:
     """The same for trials with the same result. It covers the mechanism's own file, so that results of an
     older version of it are not taken for those of the present one."""
     words = (
         FORMAT,
-        trial.data_set.fingerprint(),
+        fingerprint(trial.data_set),
         trial.spec.mechanism,
         trial.spec.parameters_text,
         _source_of(trial.spec.mechanism),
@@ -81,7 +80,7 @@ def trial_key(bench: Bench, trial: BenchTrial) -> str:
     return hashlib.sha256("\x1f".join(map(str, words)).encode()).hexdigest()[:32]
 
 
-def run_trial(bench: Bench, trial: BenchTrial) -> Outcome:
+def run_trial(bench: Bench, trial: Trial) -> Outcome:
     """Never raises: a mechanism that fails is a result, and stops no other."""
     started = time.perf_counter()
     try:
@@ -93,7 +92,7 @@ def run_trial(bench: Bench, trial: BenchTrial) -> Outcome:
     return outcome
 
 
-def _measure(bench: Bench, trial: BenchTrial, started: float) -> Outcome:
+def _measure(bench: Bench, trial: Trial, started: float) -> Outcome:
     asked = draw_questions(bench, trial.data_set, trial.run)
     released = time.perf_counter()
     release = make_release(bench, trial)
@@ -114,7 +113,7 @@ def _measure(bench: Bench, trial: BenchTrial, started: float) -> Outcome:
     return Outcome(trial, tuple(values), seconds, answering_seconds, total)
 
 
-def make_release(bench: Bench, trial: BenchTrial) -> Release | Table | None:
+def make_release(bench: Bench, trial: Trial) -> Release | Table | None:
     """A release; None if there is nothing to make. Of what statistical offices did before, a table."""
     if trial.spec.mechanism == ZERO:
         return None

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from htf.cli.main import run
-from htf.forecasts.datasets import City
+from htf.forecasts.places import City
 from htf_bench.cli.experiments import progress_of_trials
 from htf_bench.marking import CONSEQUENCE, WARNING
 from htf_bench.results import PART_FILES, PARTS

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from htf import FrequencyMatrix
 from htf.errors import InputError
-from htf.forecasts.datasets import City
+from htf.forecasts.places import City
 from htf.forecasts.workloads import Boxes
-from htf_bench.bench import Bench, BenchTrial
+from htf_bench.bench import Bench, Trial
 from htf_bench.map_metrics import (
     HELLINGER,
     MAP_METRICS,
@@ -182,7 +182,7 @@ def test_the_bench_judges_them_beside_mechanisms() -> None:
     bench = Bench((read_workload("grid-8"), read_workload("2%")), 50, 1)
     data_set = City("city", points=2_000, cells=32)
     for spec in (BenchSpec.of("rounding"), BenchSpec.of("htf"), BenchSpec("zero")):
-        outcome = run_trial(bench, BenchTrial(data_set, spec, "1", 0))
+        outcome = run_trial(bench, Trial(data_set, spec, "1", 0))
         assert outcome.failure == ""
         of_maps = [
             m for workload, m, _ in outcome.values if m in MAP_METRICS and workload == "grid-8"

@@ -17,9 +17,9 @@ import pytest
 from htf import Domain, InputError
 from htf.files import UNFINISHED
 from htf.forecasts.accuracy import show_number, show_value
-from htf.forecasts.datasets import City
+from htf.forecasts.places import City
 from htf_bench import results as results_module
-from htf_bench.bench import Bench, BenchTrial
+from htf_bench.bench import Bench, Trial
 from htf_bench.claims import CLAIMS, SPARSITY, gains_with_sparsity, is_parabolic
 from htf_bench.claims_page import claims_page, judge_claims
 from htf_bench.datasets import GaussianSet, gaussian_sets, is_matrix, open_matrix
@@ -146,7 +146,7 @@ def test_matrices_from_numpy_files(tmp_path: Path) -> None:
 
 
 def test_a_trial_repeats_itself_and_shares_its_queries() -> None:
-    trial = BenchTrial(SMALL, BenchSpec.of("htf-paper"), "0.5", 0)
+    trial = Trial(SMALL, BenchSpec.of("htf-paper"), "0.5", 0)
     first, again = run_trial(BENCH, trial), run_trial(BENCH, trial)
     assert first.values == again.values
     assert first.failure == ""
@@ -155,15 +155,13 @@ def test_a_trial_repeats_itself_and_shares_its_queries() -> None:
     }  # fmt: skip
     assert first.values != run_trial(BENCH, replace(trial, run=1)).values
     # The error of answering zero tells the queries: the same at every epsilon, others in other runs.
-    zero = BenchTrial(SMALL, BenchSpec(ZERO), "0.5", 0)
+    zero = Trial(SMALL, BenchSpec(ZERO), "0.5", 0)
     assert run_trial(BENCH, zero).values == run_trial(BENCH, replace(zero, epsilon="0.1")).values
     assert run_trial(BENCH, zero).values != run_trial(BENCH, replace(zero, run=1)).values
 
 
 def test_a_failure_is_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
-    poor = BenchTrial(
-        SMALL, BenchSpec.of("htf-paper", {"epsilon_partition_level": "0.1"}), "0.1", 0
-    )
+    poor = Trial(SMALL, BenchSpec.of("htf-paper", {"epsilon_partition_level": "0.1"}), "0.1", 0)
     outcome = run_trial(BENCH, poor)
     assert outcome.failure.startswith("BudgetError: epsilon 0.1 is too small")
     assert outcome.is_lasting
@@ -172,14 +170,14 @@ def test_a_failure_is_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
         raise MemoryError("a point at 51.4778901")
 
     monkeypatch.setattr("htf_bench.bench.publish", fail)
-    outcome = run_trial(BENCH, BenchTrial(SMALL, BenchSpec.of("htf-paper"), "0.1", 0))
+    outcome = run_trial(BENCH, Trial(SMALL, BenchSpec.of("htf-paper"), "0.1", 0))
     assert outcome.failure.startswith("MemoryError in fail")
     assert "51.4" not in outcome.failure
     assert not outcome.is_lasting
 
 
 def test_a_key_covers_all_that_matters(tmp_path: Path) -> None:
-    trial = BenchTrial(SMALL, BenchSpec.of("htf-paper"), "0.5", 0)
+    trial = Trial(SMALL, BenchSpec.of("htf-paper"), "0.5", 0)
     variants = {
         trial_key(BENCH, trial),
         trial_key(replace(BENCH, seed=2), trial),
@@ -202,11 +200,11 @@ def outcomes_of(
     values: dict[tuple[BenchSpec, str, str], list[float]], data_set: Any
 ) -> list[Outcome]:
     """Made-up errors: spec, epsilon and workload to the values of the runs."""
-    found: dict[BenchTrial, list[tuple[str, str, float]]] = {}
+    found: dict[Trial, list[tuple[str, str, float]]] = {}
     for (spec, epsilon, workload), runs in values.items():
         for run, value in enumerate(runs):
             metric = "height" if workload == "" else "MRE"
-            found.setdefault(BenchTrial(data_set, spec, epsilon, run), []).append(
+            found.setdefault(Trial(data_set, spec, epsilon, run), []).append(
                 (workload, metric, value)
             )
     return [Outcome(trial, tuple(told), seconds=1.0) for trial, told in found.items()]
@@ -225,7 +223,7 @@ def test_what_is_kept_is_read_once_and_marked(
 ) -> None:
     spec = BenchSpec.of("htf-paper")
     outcomes = outcomes_of({(spec, "0.1", "random"): [1.0, 2.0, 3.0]}, SMALL)
-    outcomes.append(Outcome(BenchTrial(SMALL, spec, "0.2", 0), failure="BudgetError: too small"))
+    outcomes.append(Outcome(Trial(SMALL, spec, "0.2", 0), failure="BudgetError: too small"))
     made_up(tmp_path, outcomes)
     results = made_up(tmp_path, outcomes)  # everything kept twice
     assert results.values("small", spec, "0.1", "random").tolist() == [1, 2, 3]
@@ -421,7 +419,7 @@ class Deadly(GaussianSet):
 
 
 def test_a_process_that_dies_takes_only_its_trial_along() -> None:
-    good = BenchTrial(SMALL, BenchSpec(ZERO), "0.1", 0)
+    good = Trial(SMALL, BenchSpec(ZERO), "0.1", 0)
     trials = [good, replace(good, data_set=Deadly("deadly", 5, 1)), replace(good, run=1)]
     found = {outcome.trial: outcome for outcome in run_trials(BENCH, trials, 1)}
     assert found.keys() == set(trials)
@@ -433,7 +431,7 @@ def test_a_process_that_dies_takes_only_its_trial_along() -> None:
 
 def test_a_trial_that_a_broken_pool_refuses_is_run_all_the_same() -> None:
     """A process dies while its outcome before is being written: the next trial finds no pool."""
-    good = BenchTrial(SMALL, BenchSpec(ZERO), "0.1", 0)
+    good = Trial(SMALL, BenchSpec(ZERO), "0.1", 0)
     deadly = replace(good, data_set=Deadly("deadly", 5, 1))
     trials = [good, deadly, replace(good, run=1), replace(good, run=2)]
     before = set(threading.enumerate())

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from htf import Domain, InputError
-from htf_bench.bench import Bench, BenchTrial
+from htf_bench.bench import Bench, Trial
 from htf_bench.datasets import GaussianSet
 from htf_bench.judging import ratio_interval
 from htf_bench.marking import MARKING
@@ -65,7 +65,7 @@ def results_of(folder: Path, errors: dict[BenchSpec, list[float]]) -> tuple[Resu
     trials = []
     for spec, runs in errors.items():
         for run, error in enumerate(runs):
-            trials.append(BenchTrial(SMALL, spec, "0.1", run))
+            trials.append(Trial(SMALL, spec, "0.1", run))
             store.add(BENCH, Outcome(trials[-1], (("random", MRE, error),)))
     store.flush()
     plan = Plan(BENCH, tuple(trials))

@@ -18,9 +18,9 @@ import pytest
 
 from htf import BudgetFile, Protection, Release, publish, synthetic_zones
 from htf.cli.main import run as run_here
-from htf.forecasts.datasets import City
-from htf.forecasts.population import Crowd, RecordsEach
-from htf.forecasts.stand_in import StandIn
+from htf.forecasts.made_up import StandIn
+from htf.forecasts.people import Crowd, RecordsEach
+from htf.forecasts.places import City
 from walking import README, ROOT, commands, run, run_block, run_process, steps, write_recipe
 
 SET_UP = ("make demo", "pip install .", "make test", "source .venv/bin/activate")

@@ -125,23 +125,23 @@ EACH = ("--records-per-person", "0.5:5,0.9:40,1:500")
 
 
 def test_people_in_the_made_up_city(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, _ = ask(capsys, *PEOPLE, *EACH)
+    out, _ = ask(capsys, *PEOPLE, *EACH, "--runs", 1)
     assert "3,000 different people with about" in out
     assert "Counted: split people. Errors are those against all split people." in out
     assert "there is no bias" in out
     assert "typical error, in split people" in out
     assert "It was assumed" not in out
-    out, _ = ask(capsys, *PEOPLE)
+    out, _ = ask(capsys, *PEOPLE, "--runs", 1)
     assert "It was assumed that half of them have up to 5 records" in out
     recipe = tmp_path / "days.toml"
     recipe.write_text('user = "who"\nper = "day"\ntime = "t"\n')
-    out, _ = ask(capsys, recipe, *PEOPLE)
+    out, _ = ask(capsys, recipe, *PEOPLE, "--runs", 1)
     assert "3,000 different person-days with about" in out
     assert "Counted: split person-days." in out
 
 
 def test_records_of_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, _ = ask(capsys, *PEOPLE, *EACH, "--max-records", 20)
+    out, _ = ask(capsys, *PEOPLE, *EACH, "--max-records", 20, "--runs", 1)
     assert "Counted: records, at most 20 per person, scaled." in out
     assert "Where the error comes from" in out
     recipe = tmp_path / "kept.toml"
@@ -153,7 +153,9 @@ def test_records_of_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     for area in told["outlooks"][1]["areas"]:
         assert area["median_bias"]["mean"] >= 0
         assert area["median_noise"]["mean"] >= 0
-    told = json.loads(ask(capsys, *PEOPLE, *EACH, "--max-records", "auto", "--json")[0])
+    told = json.loads(
+        ask(capsys, *PEOPLE, *EACH, "--max-records", "auto", "--runs", 1, "--json")[0]
+    )
     assert told["counted"].endswith("per person, scaled")
 
 

@@ -32,10 +32,6 @@ from htf.curator.noise import SeededNoise
 from htf.errors import HtfError
 from htf.estimation.background import Background
 from htf.estimation.prior import Prior
-from htf.forecasts.assumed import Assumed
-from htf.forecasts.forecast import forecast
-from htf.forecasts.plan import plan_of
-from htf.forecasts.simulation import Simulation, simulate
 from htf.frame.names import Outlines
 from htf.maps.draw import draw
 from htf.maps.layer import Layer
@@ -175,8 +171,6 @@ class World:
         )
         self.saved = folder / "release.parquet"
         self.release.save(self.saved)
-        made_up = htf.Recipe(source=None, cells=4, epsilon=1, mechanism="singular")
-        self.plan = plan_of(made_up, Assumed(points_about=100))
         self.pair = [Layer.of(self.release, "a"), Layer.of(self.release, "b")]
         self.on_map = htf.publish(self.matrix, 1, noise="fast")
         hours = htf.Domain((*self.domain.axes, htf.Axis("hour", 0, 24, 3)), self.domain.crs)
@@ -1243,42 +1237,6 @@ CALLS: dict[str, Callable[[World], Call]] = {
         },
         {"layers": "layer", "output": "output|map"},
     ),
-    "Simulation": lambda w: Call(
-        Simulation,
-        {
-            "prepared": w.plan.prepared,
-            "stand_in": w.plan.stand_in,
-            "kinds": (),
-            "runs": 1,
-            "queries": 5,
-            "seed": 1,
-        },
-        {"runs": WHOLE},
-        only=("prepared", "stand_in", "runs"),
-    ),
-    "forecast": lambda w: Call(
-        forecast,
-        {
-            "recipe": htf.Recipe(source=None, domain=w.domain, epsilon=1, mechanism="singular"),
-            "target": None,
-            "like": w.release,
-            "points_about": 100,
-            "people": None,
-            "records_per_person": None,
-            "runs": 1,
-            "progress": None,
-        },
-        {
-            "target": NONE,
-            "like": NONE,
-            "points_about": {*NONE, *WHOLE},
-            "people": NONE,
-            "runs": {*NONE, *WHOLE},
-            "progress": FUNCTION,
-        },
-        only=("target", "like", "points_about", "people", "runs", "progress"),
-    ),
-    "simulate": lambda w: Call(simulate, {"plan": w.plan, "tell": None}, {"tell": FUNCTION}),
     "synthetic_city": lambda _: Call(
         synthetic_city, {"points": 5, "seed": 1}, {"points": WHOLE, "seed": WHOLE}
     ),

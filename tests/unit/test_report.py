@@ -19,7 +19,6 @@ from htf.errors import OutputError
 from htf.forecasts.release_errors import (
     AreaErrors,
     ReleaseErrors,
-    cell_kilometres,
     errors_of,
     nearest_round,
 )
@@ -291,10 +290,6 @@ def test_zones_are_asked_by_level() -> None:
 
 def test_sizes_of_squares_are_round() -> None:
     assert [nearest_round(length) for length in (0.9, 1.3, 1.6, 3.9, 8.0)] == [1, 1, 2, 5, 10]
-    width, height = cell_kilometres(town().domain) or (0.0, 0.0)
-    assert width == pytest.approx(0.5 / 32 * 111.32 * np.cos(np.radians(52.15)), rel=0.01)
-    assert height == pytest.approx(0.3 / 32 * 111.27, rel=0.01)
-    assert cell_kilometres(KINDS["no ground"]().domain) is None
 
 
 def test_the_number_for_the_board_is_one_that_means_something() -> None:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from htf import Domain, Epsilon, FrequencyMatrix, InputError, Recipe, publish
+import htf
+from htf import Domain, Epsilon, FrequencyMatrix, InputError, Question, Recipe, publish
 from htf.forecasts import search as searching
-from htf.forecasts.assumed import Assumed
-from htf.forecasts.datasets import City
 from htf.forecasts.made_up import MadeUp
-from htf.forecasts.plan import plan_of
-from htf.forecasts.questions import AroundRecords, InZones
-from htf.forecasts.search import LEAST, MOST, Found, find_epsilon, round_up
-from htf.forecasts.simulation import Simulation
-from htf.forecasts.targets import Errors, Target, ask_once
+from htf.forecasts.places import City
+from htf.forecasts.plan import Assumed, plan_of
+from htf.forecasts.questions import InZones, OfWorkload
+from htf.forecasts.search import LEAST, MOST, Found, ask_once, find_epsilon, round_up
+from htf.forecasts.simulation import Errors, Simulation, simulate
+from htf.forecasts.targets import Target
 from htf.frame.areas import cell_metres
 
 SWISS = Domain.from_bounds(2_600_000, 1_200_000, 2_610_240, 1_205_120, cells=1024, crs="EPSG:2056")
@@ -32,7 +33,7 @@ def plan(points: int = 1000, runs: int = 3, **given: Any) -> Simulation:
 
 def sides(text: str, domain: Domain) -> Any:
     kind = Target.read(text).kind(plan(domain=domain, cells=None))
-    return kind.sides  # type: ignore[attr-defined]
+    return kind.workload.sides  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_squares_are_as_wide_as_asked() -> None:
         102.4,
     )
     records = MadeUp(SWISS, np.full((2, 1), 500), np.array([9]))
-    kind = AroundRecords("a", "a", "a", sides=(20.5, 10.0))
+    kind = OfWorkload.around("a", "a", "a", (20.5, 10.0))
     drawn = kind.draw(records, 4000, np.random.SeedSequence(1)).boxes
     assert drawn is not None
     wide = drawn.high - drawn.low
@@ -197,3 +198,37 @@ def test_the_city_is_stretched_over_bounds() -> None:
         for one, cells in ((own, 64), (stretched, 1024))
     ]
     assert places[0] == pytest.approx(places[1], abs=0.02)
+
+
+def test_what_is_forecast_for_zones_is_what_a_real_release_has(tmp_path: Path) -> None:
+    """Errors of the zones themselves, not of boxes over them: the epsilon that is named for 4 % has 4 %, and half of it or
+    double would be noticed. The real records are other visits to the city than those that stand in."""
+    layer = tmp_path / "tracts.geojson"
+    layer.write_text(htf.synthetic_zones(60, 4).to_json())
+    city = htf.synthetic_city(20_000, seed=7)
+    recipe = Recipe(
+        source={"lon": city.x, "lat": city.y}, zones=layer, by="tract", within="district", epsilon=1
+    )
+    exact = recipe.prepare(noise="seeded:1")._read()
+    truth = np.zeros(60)
+    truth[exact.exact_coordinates[0]] = exact.exact_counts
+    held = truth >= 1
+
+    def real(epsilon: object) -> float:
+        made = replace(recipe, epsilon=str(epsilon))
+        answers = [
+            made.make(noise=f"seeded:{run}").ask(Question.by("tract")).count for run in range(8)
+        ]
+        off = np.abs(np.array(answers)[:, held] - truth[held])
+        return float(np.mean(np.median(off / truth[held], axis=1)))
+
+    assumed = Assumed(points_about=20_000)
+    found = find_epsilon(plan_of(recipe, assumed, 3), Target.read("4 % in zones"))
+    assert (found.plan.label, found.plan.prepared.domain.shape) == ("zones", (60,))
+    assert found.epsilon is not None
+    assert real(found.epsilon) == pytest.approx(0.04, rel=0.25)
+    assert real(found.epsilon // 2) > 1.5 * 0.04
+    assert real(found.epsilon * 2) < 0.04 / 1.5
+    expected = simulate(plan_of(replace(recipe, epsilon=str(found.epsilon)), assumed, 2))
+    (by_tract,) = (one for one in expected.main.areas if one.name == "by tract")
+    assert by_tract.error / by_tract.count == pytest.approx(0.04, rel=0.25)

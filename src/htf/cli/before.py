@@ -38,28 +38,25 @@ def say_error(prepared: Prepared, points: int | None) -> None:
     with progress_bar() as bar:
         bar.add_task("simulating a release of made-up records", total=None)
         try:
-            found = expect(prepared, points or POINTS)
+            plan, errors = expect(prepared, points or POINTS)
         except HtfError as error:
             say(f"The error is not simulated here: {error}.", err=True)
             return
-    crowd, who = found.plan.stand_in.crowd, ""
+    crowd, who = plan.stand_in.crowd, ""
     if crowd is not None:
         who = f" of {crowd.people:,} {different_people(prepared.quote.unit.per)}"
-    told = f"{found.plan.records:,} records{who}"
+    told = f"{plan.records:,} records{who}"
     told += "" if points else ", assumed: say it with --points-about"
-    places = ", and in ".join(
-        f"{place}: about {100 * error:.2g} %" for place, error in found.errors
-    )
+    places = ", and in ".join(f"{place}: about {100 * off:.2g} %" for place, off in errors.items())
     say(
-        f"Expected error in {places}, by one simulated release of {found.plan.stand_in.words} ({told}). Real data differ, by "
-        "up to three times.",
+        f"Expected error in {places}, by one simulated release of {plan.stand_in.words} ({told}). Real data differ, by up to "
+        "three times.",
         err=True,
     )
 
 
 def _size(domain: Domain) -> str:
-    from htf.forecasts.targets import length_text
-    from htf.frame.areas import cell_metres
+    from htf.frame.areas import cell_metres, length_text
 
     cells = " x ".join(map(str, domain.shape))
     metres = cell_metres(domain)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,10 +18,9 @@ from htf.recipes.files import read_fields
 from htf.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
-    from htf.forecasts.assumed import Assumed
+    from htf.forecasts.plan import Assumed
     from htf.forecasts.targets import Target
 
-F = TypeVar("F", bound=Callable[..., Any])
 MOST_PEOPLE = 20_000_000
 ENDINGS = (".png", ".svg", ".pdf")
 START = "1"  # the epsilon of a plan that looks for another
@@ -32,57 +30,43 @@ ONE_OF_BOTH = (
 )
 
 
-def recipe_options(command: F) -> F:
-    """A decorator: what a person types instead of a recipe, or to change one."""
-    declared = (
-        option_of(Recipe, "epsilon", help="Privacy budget to simulate."),
-        option_of(Recipe, "bounds", help="Bounds of the map.  [default: those of the made-up city, or of the release]"),
-        option_of(Recipe, "cells"),
-        option_of(Recipe, "zones"),
-        option_of(Recipe, "by"),
-        option_of(Recipe, "max_records"),
-        option_of(Recipe, "mechanism"),
-    )  # fmt: skip
-    for decorate in reversed(declared):
-        command = decorate(command)
-    return command
-
-
-def assumed_options(command: F) -> F:
-    """A decorator: what is assumed about the records."""
-    declared = (
-        points_about_option(
-            "Roughly how many records you have.  [default: 2000000, or as many as the stand-in has]"
-        ),
-        click.option(
-            "--like",
-            type=FileName(),
-            metavar="RELEASE|FILE",
-            help="Stand-in: an earlier release, or a file of PUBLIC points.  [default: a made-up city]",
-        ),
-        click.option(
-            "--people",
-            type=WholeNumber(1, MOST_PEOPLE),
-            metavar="N",
-            help="Roughly how many people you have. Epsilon then protects people, not single records. If the recipe has "
-            "periods (per): how many person-days, person-weeks or person-months.",
-        ),
-        click.option(
-            "--records-per-person",
-            metavar="SHARE:RECORDS,…",
-            help="How many records people have: 0.5:5,0.9:40 if half of them have up to 5 and nine in ten up to 40. Or "
-            "one number for all.",
-        ),
-    )
-    for decorate in reversed(declared):
-        command = decorate(command)
-    return command
-
-
 @click.command()
 @click.argument("recipe_file", metavar="[RECIPE]", required=False, type=FileName())
-@recipe_options
-@assumed_options
+# What a person types instead of a recipe, or to change one.
+@option_of(Recipe, "epsilon", help="Privacy budget to simulate.")
+@option_of(
+    Recipe,
+    "bounds",
+    help="Bounds of the map.  [default: those of the made-up city, or of the release]",
+)
+@option_of(Recipe, "cells")
+@option_of(Recipe, "zones")
+@option_of(Recipe, "by")
+@option_of(Recipe, "max_records")
+@option_of(Recipe, "mechanism")
+# What is assumed about the records.
+@points_about_option(
+    "Roughly how many records you have.  [default: 2000000, or as many as the stand-in has]"
+)
+@click.option(
+    "--like",
+    type=FileName(),
+    metavar="RELEASE|FILE",
+    help="Stand-in: an earlier release, or a file of PUBLIC points.  [default: a made-up city]",
+)
+@click.option(
+    "--people",
+    type=WholeNumber(1, MOST_PEOPLE),
+    metavar="N",
+    help="Roughly how many people you have. Epsilon then protects people, not single records. If the recipe has periods "
+    "(per): how many person-days, person-weeks or person-months.",
+)
+@click.option(
+    "--records-per-person",
+    metavar="SHARE:RECORDS,…",
+    help="How many records people have: 0.5:5,0.9:40 if half of them have up to 5 and nine in ten up to 40. Or one number "
+    "for all.",
+)
 @click.option(
     "--target",
     metavar="TEXT",
@@ -185,8 +169,8 @@ def _check_output(
 
 def _assumed(given: dict[str, Any]) -> Assumed:
     """What is assumed about the records. Warns of a stand-in that is not what it should be."""
-    from htf.forecasts.assumed import MUST_BE_PUBLIC, Assumed
-    from htf.forecasts.population import RecordsEach
+    from htf.forecasts.people import RecordsEach
+    from htf.forecasts.plan import MUST_BE_PUBLIC, Assumed
 
     like, each = given["like"], given["records_per_person"]
     assumed = Assumed(

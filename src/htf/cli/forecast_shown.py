@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from htf.base.figures import save_picture
 from htf.cli.meaning import say_meaning
 from htf.cli.screen import console, show_table
 from htf.files import write_whole
@@ -73,21 +73,15 @@ def _stand_in(plan: Simulation) -> str:
 
 def _show_parts(found: Forecast) -> None:
     """Bias and noise apart, if there is any bias."""
-    parts = [(area, area.biases, area.noises) for area in found.main.areas]
-    rows = [
-        (
-            area.name,
-            rounded(float(bias.mean())),
-            rounded(float(noise.mean())),
-            rounded(area.error),
-        )
-        for area, bias, noise in parts
-        if bias is not None and noise is not None
-    ]
+    areas = found.main.areas
     console().print()
-    if not any(bias is not None and bias.any() for _, bias, _ in parts):
+    if not any(area.biases.any() for area in areas):
         console().print("All of the error is noise: no record is dropped, so there is no bias.")
         return
+    rows = [
+        (one.name, *(rounded(float(part.mean())) for part in (one.biases, one.noises, one.errors)))
+        for one in areas
+    ]
     headers = (f"typical error, in {found.quantity}", ">bias", ">noise", ">both")
     show_table(headers, rows, "Where the error comes from")
     console().print(
@@ -187,17 +181,12 @@ def draw_found(found: Found, output: Path, overwrite: bool) -> None:
 
     footer = f"A simulation by {found.plan.label} on {_stand_in(found.plan)}. It spent no budget; real data will differ."
     figure = draw_curve(found, found.plan.protection.quantity, footer)
-    from matplotlib import rc_context
-
     kind = output.suffix.lower().removeprefix(".")
-    metadata: dict[str, Any] = {"Title": _headline(found)}
-    metadata |= {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
-    with rc_context({"svg.hashsalt": "htf"}):
-        write_whole(
-            output,
-            lambda unfinished: figure.savefig(unfinished, format=kind, dpi=150, metadata=metadata),
-            overwrite=overwrite,
-        )
+
+    def save(unfinished: Path) -> None:
+        save_picture(figure, unfinished, kind, _headline(found), footer)
+
+    write_whole(output, save, overwrite=overwrite)
 
 
 def _more(value: float) -> str:

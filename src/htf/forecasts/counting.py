@@ -10,13 +10,11 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from htf.curator.frequency import FrequencyMatrix
 from htf.forecasts.workloads import Boxes
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import sum_boxes, summed_area_table
-from htf.query.answer import Answer
 from htf.query.index import BoxIndex
 from htf.release.release import Release
 
@@ -58,13 +56,6 @@ def answer_boxes(release: Release, boxes: Boxes) -> FloatArray:
         return sum_boxes(table, boxes.low, boxes.high)
     low, high = boxes.low.astype(np.float64), boxes.high.astype(np.float64)
     return release.derived.index.measure(low, high).estimate
-
-
-def reaches_for_count(answers: Answer) -> NDArray[np.bool_]:
-    """Where the interval of the raw counts was made longer so that it contains the count: it ends there then."""
-    return np.asarray(
-        ((answers.low == answers.count) & (answers.count > 0)) | (answers.high == answers.count)
-    )
 
 
 def spread_estimates(release: Release) -> FloatArray:

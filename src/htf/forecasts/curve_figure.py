@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from htf.errors import MissingExtraError
-from htf.maps.picture import new_figure
+from htf.base.figures import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,34 +18,17 @@ SIZE = (7.0, 4.6)  # inches
 
 def draw_curve(found: Found, quantity: str, footer: str) -> Figure:
     """The figure. Both axes are logarithmic, on which errors fall nearly along a line."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "Drawing a curve") from error
-    figure = new_figure(SIZE)
-    ax = figure.add_subplot()
-    target, curve = found.target, found.curve
+    figure = new_figure(SIZE, layout="constrained")
+    ax, target = figure.add_subplot(), found.target
     scale = 100 if target.is_relative else 1
-    epsilons = [float(epsilon) for epsilon, _, _ in curve]
-    errors = [scale * error for _, error, _ in curve]
+    limit = scale * target.limit
+    epsilons, errors = zip(*((float(e), scale * error) for e, error, _ in found.curve), strict=True)
     ax.plot(epsilons, errors, "o-", color=BLUE, label="simulated releases")
-    ax.axhline(
-        scale * target.limit, color=GREY, linestyle="--", label=f"target: {target.told(quantity)}"
-    )
-    if found.epsilon is not None:
-        at = float(found.epsilon)
-        ax.plot(
-            [at],
-            [scale * target.limit],
-            "D",
-            color=ORANGE,
-            label=f"epsilon {found.epsilon}",
-            zorder=3,
-        )
-    ax.set(
-        xscale="log", yscale="log", xlabel="epsilon",
-        ylabel=f"typical error in {target.place}, " + ("%" if target.is_relative else quantity),
-    )  # fmt: skip
+    ax.axhline(limit, color=GREY, linestyle="--", label=f"target: {target.told(quantity)}")
+    if (best := found.epsilon) is not None:
+        ax.plot([float(best)], [limit], "D", color=ORANGE, label=f"epsilon {best}", zorder=3)
+    ylabel = f"typical error in {target.place}, {'%' if target.is_relative else quantity}"
+    ax.set(xscale="log", yscale="log", xlabel="epsilon", ylabel=ylabel)
     _write_plain_numbers(ax)
     ax.grid(visible=True, which="both", alpha=0.25)
     ax.legend(frameon=False)

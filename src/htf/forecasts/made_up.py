@@ -1,28 +1,45 @@
 """Made-up records, which a simulated release counts in place of data: where each is, whose it is, and what it weighs.
 
-A release reads them by the same three functions as a source (htf.recipes.make.Reader).
+Places are those of a data set (the made-up city, public points, an earlier release). What it does not tell is made up
+for each record: a trip ends at the place of another record, rather at a near one; times are as in a city, most of them in
+the morning and the evening; names and weights are uneven.
+
+A release reads made-up records by the same three functions as a source (htf.recipes.make.Reader).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from htf.curator.contributions import RecordsPerPerson
 from htf.curator.distinct import PeopleByBox
 from htf.curator.frequency import FrequencyMatrix, WeighedRecords, unravel
+from htf.errors import InputError
+from htf.forecasts.people import Crowd, locate, ranks
+from htf.forecasts.places import (
+    SEED,
+    ByZone,
+    DataSet,
+    load_once,
+    middles,
+    zone_middles,
+)
 from htf.frame.division import Division
-from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.frame.domain import Axis, Domain, FloatArray, IntArray
+from htf.ingest.columns import DESTINATION
 from htf.ingest.reading import Reading
 from htf.privacy.distinct import most_boxes
 from htf.privacy.protection import PEOPLE, Protection
 
-SEED = 2021
+CHOICES = 6  # places that a trip may end at
+USUAL = 1 / 12  # of the side of the map: so far are trips, usually
+LARGE_WEIGHTS = 3.0  # mean weights below the largest one: one record in twenty has a larger weight
+MOST_ROWS = 20_000_000  # of records that are made up one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +64,11 @@ class MadeUp:
         assert self.each is not None
         return np.repeat(np.arange(len(self.each)), self.each)
 
+    @cached_property
+    def matrix(self) -> FrequencyMatrix:
+        """How many records are in each cell."""
+        return self.on(self.domain, self.number, Protection())
+
     def whole(self, unit: Protection) -> IntArray:
         """What each row counts if no record is left out."""
         if unit.count == PEOPLE:
@@ -57,7 +79,7 @@ class MadeUp:
         """What each row counts in a release: of each person at most K records, chosen at random."""
         if self.each is None or unit.count == PEOPLE:
             return self.whole(unit)
-        return self._are_kept(unit.max_records) * self.whole(unit)
+        return (self._random_ranks(self.person, 2) < unit.max_records) * self.whole(unit)
 
     def on(
         self,
@@ -106,9 +128,7 @@ class MadeUp:
         size = math.prod(sizes)
         box = np.ravel_multi_index(boxes, sizes)
         person, box = np.divmod(np.unique(self.person * size + box), size)
-        order = np.lexsort((self._chance(3).random(len(box)), person))
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = ranks(np.bincount(person))
+        rank = self._random_ranks(person, 3)
         some = rank < most_boxes(size)
         people = np.zeros((most_boxes(size), size), dtype=np.int64)
         np.add.at(people, (rank[some], box[some]), 1)
@@ -121,22 +141,20 @@ class MadeUp:
         ends = [(2 * shares * at + number) // (2 * number) for at in (rank, rank + 1)]
         return np.asarray(ends[1] - ends[0])
 
-    def _are_kept(self, most: int) -> IntArray:
-        assert self.each is not None
-        order = np.lexsort((self._chance(2).random(len(self.person)), self.person))
-        kept = np.zeros(len(order), dtype=np.int64)
-        kept[order] = ranks(self.each) < most
-        return kept
-
-    def _chance(self, purpose: int) -> np.random.Generator:
-        """The same whenever it is asked, so that a map and the zones around it keep the same records."""
-        return np.random.default_rng([SEED, self.draw, purpose])
+    def _random_ranks(self, person: IntArray, purpose: int) -> IntArray:
+        """The place of each row in a random order of all rows of that person. It is the same whenever it is asked, so that a
+        map and the zones around it keep the same records."""
+        generator = np.random.default_rng([SEED, self.draw, purpose])
+        order = np.lexsort((generator.random(len(person)), person))
+        found = np.empty(len(order), dtype=np.int64)
+        found[order] = ranks(np.bincount(person))
+        return found
 
     @cached_property
     def _keys(self) -> tuple[IntArray, IntArray]:
+        """The cells that hold records, and which of them each row is in."""
         keys = np.ravel_multi_index(tuple(self.cells), self.domain.shape)
-        distinct, place = np.unique(keys, return_inverse=True)
-        return distinct, place
+        return np.unique(keys, return_inverse=True)
 
     def _zones(self, domain: Domain) -> tuple[IntArray, IntArray]:
         """The zone of the middle of each row's cell. Those in no zone come after the last."""
@@ -146,13 +164,126 @@ class MadeUp:
         return np.arange(axis.cells), zone
 
 
-def ranks(each: IntArray) -> IntArray:
-    """0, 1, … for each of so many groups."""
-    starts = np.cumsum(each) - each
-    return np.asarray(np.arange(int(each.sum())) - np.repeat(starts, each))
+@dataclass(frozen=True)
+class StandIn:
+    """What stands in for the records of a release on some map."""
+
+    kind: str  # city, release or points
+    name: str
+    words: str  # how sentences call it
+    domain: Domain
+    places: DataSet
+    crowd: Crowd | None = None
+    max_weight: int | None = None  # of records, if they have weights
+    notes: tuple[str, ...] = ()
+
+    def draw(self, run: int) -> MadeUp:
+        """The records of a run. Another population in each, because the error depends on a few people with many
+        records; without people they stay the same, and runs differ by noise and questions."""
+        return _draw(self, 0 if self.crowd is None else run)
+
+    @property
+    def given(self) -> list[int | None]:
+        """For each axis of the map: its number among those of the places, if they have it."""
+        have = {axis.name: number for number, axis in enumerate(self.places.domain.axes)}
+        return [have.get(axis.name) for axis in self.domain.axes]
 
 
-def middles(domain: Domain, cells: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-    """The middles of cells of a map, on its first two axes."""
-    x, y = (axis.from_cells(at + 0.5) for axis, at in zip(domain.axes[:2], cells, strict=False))
-    return x, y
+@lru_cache(maxsize=2)  # two runs, since those of a search do not end together
+def _draw(stand_in: StandIn, run: int) -> MadeUp:
+    domain, matrix = stand_in.domain, load_once(stand_in.places)
+    axes = [number for number in stand_in.given if number is not None]
+    is_plain = stand_in.crowd is None and stand_in.max_weight is None
+    if is_plain and len(axes) == domain.dimensions:
+        cells = matrix.exact_coordinates[axes].astype(np.int64)
+        return MadeUp(domain, cells, matrix.exact_counts, draw=run)
+    each: IntArray | None = None
+    if stand_in.crowd is not None:
+        each = stand_in.crowd.each(run)
+        found = locate(stand_in.places, each, run)
+    else:
+        total = int(matrix.exact_counts.sum())
+        if total > MOST_ROWS:
+            raise InputError(
+                f"a forecast of this kind is for at most {MOST_ROWS:,} records, got {total:,}: give --points-about"
+            )
+        found = np.repeat(matrix.exact_coordinates.astype(np.int64), matrix.exact_counts, axis=1)
+    generator = np.random.default_rng([SEED, run, 4])
+    cells = np.empty((domain.dimensions, found.shape[1]), dtype=np.int64)
+    for number, source in enumerate(stand_in.given):
+        known = None if source is None else found[source]
+        cells[number] = _further(domain, number, cells, generator) if known is None else known
+    if each is not None:  # the order in which shares are handed out
+        keys = np.ravel_multi_index(tuple(cells), domain.shape)
+        cells = cells[:, np.lexsort((keys, np.repeat(np.arange(len(each)), each)))]
+    weight = _weights(stand_in.max_weight, cells.shape[1], generator)
+    return MadeUp(domain, cells, np.ones(cells.shape[1], dtype=np.int64), each, weight, run)
+
+
+def _further(
+    domain: Domain, number: int, cells: IntArray, generator: np.random.Generator
+) -> IntArray:
+    """The cells along one axis, given those along the axes before it."""
+    axis, rows = domain.axes[number], cells.shape[1]
+    if axis.name == DESTINATION[1]:  # it follows from where the first coordinate was taken
+        return np.asarray(cells[number])
+    if axis.name == DESTINATION[0] and domain.has_map:
+        goal = _destinations(*middles(domain, cells), *middles(domain, cells), generator)
+        cells[number + 1] = cells[1][goal]
+        return np.asarray(cells[0][goal])
+    before = [one for one in domain.outlined if one < number]
+    if number in domain.outlined and before:
+        return _zones(domain.axes[before[0]], axis, cells[before[0]], generator)
+    if axis.names is not None:
+        shares = 1 / np.arange(1, axis.cells + 1)  # the first has twice as many as the second, …
+        chances = generator.permutation(shares / shares.sum())
+        return np.asarray(generator.choice(axis.cells, rows, p=chances))
+    at = (_hours(rows, generator) / 24 * axis.cells).astype(np.int64)
+    return np.asarray(np.minimum(at, axis.cells - 1))
+
+
+def _zones(start: Axis, goal: Axis, at: IntArray, generator: np.random.Generator) -> IntArray:
+    """The zones in which trips end that begin in these zones."""
+    ends = at
+    if goal.names != start.names:
+        counts = ByZone.of_city(goal, len(at)).load()
+        ends = generator.permutation(np.repeat(counts.exact_coordinates[0], counts.exact_counts))
+    x, y = zone_middles(start)[:, at]
+    other_x, other_y = zone_middles(goal)[:, ends]
+    return np.asarray(ends[_destinations(x, y, other_x, other_y, generator)])
+
+
+def _destinations(
+    x: FloatArray,
+    y: FloatArray,
+    other_x: FloatArray,
+    other_y: FloatArray,
+    generator: np.random.Generator,
+) -> IntArray:
+    """Which of the other places each trip ends at, as in htf.synthetic.trips: of a few, rather a near one."""
+    choices = generator.integers(0, len(other_x), (CHOICES, len(x)))
+    side = max(np.ptp(other_x), np.ptp(other_y), 1e-300)
+    far = np.hypot(other_x[choices] - x, other_y[choices] - y) / (side * USUAL)
+    best = np.argmax(generator.gumbel(size=choices.shape) - far, axis=0)
+    return np.asarray(np.take_along_axis(choices, best[None], axis=0)[0])
+
+
+def _hours(number: int, generator: np.random.Generator) -> FloatArray:
+    """Most in the morning or in the evening, as in htf.synthetic.trips."""
+    kind = generator.random(number)
+    morning, evening = generator.normal(8, 1, number), generator.normal(18, 1.6, number)
+    peak = np.where(kind < 0.4, morning, evening)
+    return np.asarray(np.where(kind > 0.85, generator.uniform(0, 24, number), peak) % 24)
+
+
+def mean_weight(most: int) -> float:
+    """The mean of made-up weights that count up to `most`."""
+    scale = most / LARGE_WEIGHTS
+    return (1 - math.exp(-most / scale)) / (1 - math.exp(-1 / scale))
+
+
+def _weights(most: int | None, number: int, generator: np.random.Generator) -> IntArray | None:
+    if most is None:
+        return None
+    drawn = np.ceil(generator.exponential(most / LARGE_WEIGHTS, number))
+    return np.asarray(np.maximum(drawn, 1), dtype=np.int64)

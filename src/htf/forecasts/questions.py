@@ -7,7 +7,7 @@ between squares or zones, single cells of a table, and boxes of a table of diffe
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,13 +16,15 @@ import numpy as np
 from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
 from htf.forecasts.counting import ExactCounter, answer_boxes, spread_estimates
-from htf.forecasts.made_up import MadeUp, middles
-from htf.forecasts.workloads import Boxes, Workload, draw_cells, read_workload, snap_to_cells
+from htf.forecasts.made_up import MadeUp
+from htf.forecasts.places import middles
+from htf.forecasts.workloads import Boxes, Workload, draw_cells, read_workload
 from htf.frame.division import Division, Part, read_by
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.frame.zone_index import Shapes, find_cells
 from htf.ingest.columns import DESTINATION
 from htf.privacy.protection import Protection
+from htf.recipes.make import Prepared
 from htf.release.release import Release
 
 WORKLOADS = ("data-0.01%", "data-0.1%", "data-1%", "data-5%", "2%", "6%", "10%", "random")
@@ -92,45 +94,29 @@ class AskedBoxes(Asked):
 
 @dataclass(frozen=True)
 class OfWorkload(Kind):
-    """Boxes of a workload, of all axes alike."""
+    """Boxes of a workload."""
 
     workload: Workload = field(kw_only=True)
 
     @classmethod
     def of(cls, workload: Workload) -> OfWorkload:
+        """Boxes of a part of the map, the same along all axes."""
+        text, at = workload.text, workload.at_records
         if workload.share is None:
-            return cls(
-                workload.text, "any rectangle", "rectangles of any size", False, workload=workload
-            )
-        where = "at records" if workload.at_records else "anywhere"
+            return cls(text, "any rectangle", "rectangles of any size", False, workload=workload)
         size = f"{100 * workload.share:g} %"
-        at = workload.at_records
+        name = f"{size} squares {'at records' if at else 'anywhere'}"
         place = f"squares of {size} of the map{' around records' if at else ''}"
-        return cls(workload.text, f"{size} squares {where}", place, at, workload=workload)
+        return cls(text, name, place, at, workload=workload)
+
+    @classmethod
+    def around(cls, text: str, name: str, place: str, sides: Sequence[float | None]) -> OfWorkload:
+        """Boxes around records, so many cells wide along each axis, or all of it where there is no number."""
+        workload = Workload(text, at_records=True, sides=tuple(sides))
+        return cls(text, name, place, workload=workload)
 
     def draw(self, made_up: MadeUp, number: int, seeds: np.random.SeedSequence) -> Asked:
-        matrix = made_up.on(made_up.domain, made_up.number, Protection())
-        return AskedBoxes(self.workload.draw(matrix, number, seeds))
-
-
-@dataclass(frozen=True)
-class AroundRecords(Kind):
-    """Boxes around records: so many cells wide along each axis, or all of it where there is no number."""
-
-    sides: tuple[float | None, ...] = field(kw_only=True)
-
-    def draw(self, made_up: MadeUp, number: int, seeds: np.random.SeedSequence) -> Asked:
-        generator = np.random.default_rng(seeds)
-        matrix = made_up.on(made_up.domain, made_up.number, Protection())
-        corners = draw_cells(generator, matrix, number)
-        centres = corners + generator.uniform(0, 1, corners.shape)
-        shape = made_up.domain.shape
-        wide = [
-            2.0 * size if side is None else side
-            for side, size in zip(self.sides, shape, strict=True)
-        ]
-        half = np.array(wide) / 2
-        return AskedBoxes(snap_to_cells(centres - half, centres + half, made_up.domain))
+        return AskedBoxes(self.workload.draw(made_up.matrix, number, seeds))
 
 
 @dataclass(frozen=True)
@@ -142,32 +128,48 @@ class ByNames(Kind):
     @classmethod
     def of(cls, domain: Domain, text: str) -> ByNames:
         """By a level or an axis, or by several with commas between them."""
-        parts = [part for one in text.split(",") for part in read_by(domain, one.strip())]
+        return cls.by(
+            [part for one in text.split(",") for part in read_by(domain, one.strip())], text
+        )
+
+    @classmethod
+    def by(cls, parts: Sequence[Part], text: str) -> ByNames:
         return cls(f"by {text}", f"by {text}", f"areas by {text}", parts=tuple(parts))
 
     def draw(self, made_up: MadeUp, number: int, seeds: np.random.SeedSequence) -> Asked:
-        domain, edges = made_up.domain, [part.edges(made_up.domain) for part in self.parts]
         if len(self.parts) == 1:
-            at = np.arange(len(edges[0]) - 1)[:, None]
-        else:
-            matrix = made_up.on(domain, made_up.number, Protection())
-            cells = draw_cells(np.random.default_rng(seeds), matrix, number)
-            pairs = zip(edges, self.parts, strict=True)
-            at = np.stack([np.searchsorted(e, cells[:, p.axis], "right") - 1 for e, p in pairs], 1)
-        low = np.zeros((len(at), domain.dimensions), dtype=np.int64)
-        high = np.tile(np.array(domain.shape, dtype=np.int64), (len(at), 1))
-        for place, (part, edge) in enumerate(zip(self.parts, edges, strict=True)):
-            low[:, part.axis], high[:, part.axis] = edge[at[:, place]], edge[at[:, place] + 1]
+            return AskedBoxes(boxes_of_names(made_up.domain, self.parts[0]))
+        cells = draw_cells(np.random.default_rng(seeds), made_up.matrix, number)
+        low = np.zeros_like(cells)
+        high = np.broadcast_to(np.array(made_up.domain.shape), cells.shape).copy()
+        for part in self.parts:
+            edges, axis = part.edges(made_up.domain), part.axis
+            label = np.searchsorted(edges, cells[:, axis], "right")
+            low[:, axis], high[:, axis] = edges[label - 1], edges[label]
         return AskedBoxes(Boxes(low, high))
 
 
-@dataclass(frozen=True, eq=False)
-class InZones(Kind, Asked):
-    """Zones of a public layer on a map, as the cells whose middles they hold. They are the same in every run."""
+def boxes_of_names(domain: Domain, part: Part) -> Boxes:
+    """Every name of a level of an axis, with all of the other axes."""
+    edges = part.edges(domain)
+    low = np.zeros((len(edges) - 1, domain.dimensions), dtype=np.int64)
+    high = np.broadcast_to(np.array(domain.shape, dtype=np.int64), low.shape).copy()
+    low[:, part.axis], high[:, part.axis] = edges[:-1], edges[1:]
+    return Boxes(low, high)
 
-    zone: IntArray = field(
-        kw_only=True
-    )  # of each cell, flat; the number of zones for those in none
+
+class TheSame(Kind, Asked):
+    """Questions that are the same for all records, in every run."""
+
+    def draw(self, made_up: MadeUp, number: int, seeds: np.random.SeedSequence) -> Asked:  # noqa: ARG002
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class InZones(TheSame):
+    """Zones of a public layer on a map, as the cells whose middles they hold."""
+
+    zone: IntArray = field(kw_only=True)  # of each cell; the number of zones for those in none
     number: int = field(kw_only=True)
 
     @classmethod
@@ -180,15 +182,12 @@ class InZones(Kind, Asked):
             raise InputError(
                 f"a target in zones is for at most {MOST_CELLS_IN_ZONES:,} cells, got {domain.size:,}: give fewer --cells"
             )
-        wide, high = np.indices(domain.shape)
-        found = find_cells(shapes, False, *middles(domain, np.stack([wide.ravel(), high.ravel()])))
+        cells = np.indices(domain.shape).reshape(2, -1)
+        found = find_cells(shapes, False, *middles(domain, cells))
         zone = np.where(np.isnan(found), len(shapes), found).astype(np.int64)
         if (zone == len(shapes)).all():
             raise InputError("none of the zones lies on the map: check --bounds and the layer")
         return cls("zones", "zones", "zones", zone=zone, number=len(shapes))
-
-    def draw(self, made_up: MadeUp, number: int, seeds: np.random.SeedSequence) -> Asked:  # noqa: ARG002
-        return self
 
     def count(self, exact: Exact) -> FloatArray:
         return self.add(exact.on(exact.made_up.domain))
@@ -207,13 +206,10 @@ class InZones(Kind, Asked):
 
 
 @dataclass(frozen=True, eq=False)
-class ZonesAround(Kind, Asked):
+class ZonesAround(TheSame):
     """The zones that a map is inside of, which have counts of their own."""
 
     domain: Domain = field(kw_only=True)
-
-    def draw(self, made_up: MadeUp, number: int, seeds: np.random.SeedSequence) -> Asked:  # noqa: ARG002
-        return self
 
     def count(self, exact: Exact) -> FloatArray:
         matrix, found = exact.on(self.domain), np.zeros(self.domain.size)
@@ -222,66 +218,58 @@ class ZonesAround(Kind, Asked):
 
     def answer(self, release: Release) -> FloatArray:
         assert release.zones is not None
-        low = np.arange(self.domain.size)[:, None]
-        return answer_boxes(release.zones, Boxes(low, low + 1))
+        return answer_boxes(release.zones, boxes_of_names(self.domain, Part(0)))
 
 
-@dataclass(frozen=True)
-class DifferentPeople(Kind, Asked):
+@dataclass(frozen=True, eq=False)
+class DifferentPeople(TheSame):
     """The table of different people that a release has beside its map."""
 
     scaled = False
     division: Division = field(kw_only=True)
-
-    def draw(self, made_up: MadeUp, number: int, seeds: np.random.SeedSequence) -> Asked:  # noqa: ARG002
-        return self
 
     def count(self, exact: Exact) -> FloatArray:
         people = exact.made_up.people_by_box(self.division, exact.made_up.domain)
         return np.asarray(people.sum(axis=0), dtype=np.float64)
 
     def answer(self, release: Release) -> FloatArray:
-        return np.asarray(
-            release.count_distinct().to_columns()["different_people"], dtype=np.float64
-        )
+        answer = release.count_distinct().to_columns()["different_people"]
+        return np.asarray(answer, dtype=np.float64)
 
 
-def kinds_of(domain: Domain) -> Iterator[Kind]:
-    """What a forecast asks of releases of a map."""
+def kinds_of(prepared: Prepared) -> Iterator[Kind]:
+    """What a forecast asks of releases of a recipe."""
+    domain = prepared.domain
     if domain.has_map and domain.dimensions == 2:
         yield from (OfWorkload.of(read_workload(text)) for text in WORKLOADS)
     elif domain.has_map:
         yield from _squares_and_more(domain)
     else:
         yield from _names(domain)
+    if prepared.around is not None:
+        yield ZonesAround("zones", "zones", "zones", domain=prepared.around)
+    if prepared.division is not None:
+        name = f"different people in each {prepared.division.place[0]}"
+        yield DifferentPeople("distinct", name, name, division=prepared.division)
 
 
 def _squares_and_more(domain: Domain) -> Iterator[Kind]:
     """Squares on the map, with all of the other axes; trips between squares, or single steps of the other axes."""
-    others = domain.dimensions - 2
+    others = domain.names[2:]
+    are_trips = others[:2] == DESTINATION
     for size in SQUARES:
-        sides = tuple((size / 100) ** 0.5 * cells for cells in domain.shape[:2])
-        place = f"squares of {size:g} % of the map around records"
-        yield AroundRecords(
-            f"data-{size:g}%",
-            f"{size:g} % squares at records",
-            place,
-            sides=(*sides, *[None] * others),
-        )
-        if domain.names[2:4] == DESTINATION:
-            rest = [None] * (others - 2)
-            yield AroundRecords(
-                f"trips-{size:g}%", f"trips between {size:g} % squares", f"trips between {place}", sides=(*sides, *sides, *rest),
-            )  # fmt: skip
-    if domain.names[2:4] != DESTINATION:
-        by = ", ".join(domain.names[2:])
-        sides = tuple(0.1 * cells for cells in domain.shape[:2])
-        yield AroundRecords(
-            f"data-1% by {by}",
-            f"1 % squares by {by}",
-            f"squares of 1 % of the map by {by}",
-            sides=(*sides, *[1.0] * others),
-        )
+        sides = [(size / 100) ** 0.5 * cells for cells in domain.shape[:2]]
+        squares, place = f"{size:g} % squares", f"squares of {size:g} % of the map around records"
+        whole = [None] * len(others)
+        yield OfWorkload.around(f"data-{size:g}%", f"{squares} at records", place, [*sides, *whole])
+        if are_trips:
+            between = f"trips between {squares}", f"trips between {place}"
+            yield OfWorkload.around(f"trips-{size:g}%", *between, [*sides * 2, *whole[2:]])
+    if not are_trips:
+        by = ", ".join(others)
+        sides = [0.1 * cells for cells in domain.shape[:2]]
+        words = f"data-1% by {by}", f"1 % squares by {by}", f"squares of 1 % of the map by {by}"
+        yield OfWorkload.around(*words, [*sides, *[1.0] * len(others)])
 
 
 def _names(domain: Domain) -> Iterator[Kind]:
@@ -289,21 +277,11 @@ def _names(domain: Domain) -> Iterator[Kind]:
     first, *others = domain.outlined or (0,)
     levels = [level.name for level in domain.axes[first].levels]
     for number, level in reversed(list(enumerate(levels))):
-        yield ByNames(
-            f"by {level}", f"by {level}", f"areas by {level}", parts=(Part(first, number),)
-        )
+        yield ByNames.by([Part(first, number)], level)
     for other in others:
         both = zip(levels, domain.axes[other].levels, strict=False)
         for number, (level, _) in reversed(list(enumerate(both))):
-            parts = Part(first, number), Part(other, number)
             name = f"trips by {level}"
-            yield ByNames(name, name, name, parts=parts)
+            yield ByNames(name, name, name, parts=(Part(first, number), Part(other, number)))
     if domain.dimensions > 1 + len(others) or not levels:
-        by = ", ".join(domain.names)
-        every = tuple(map(Part, range(domain.dimensions)))
-        yield ByNames(f"by {by}", f"by {by}", f"areas by {by}", parts=every)
-
-
-def shares_of(boxes: Boxes, domain: Domain) -> FloatArray:
-    """The share of the map's cells that each box has."""
-    return np.asarray(np.prod((boxes.high - boxes.low) / np.array(domain.shape), axis=1))
+        yield ByNames.by(list(map(Part, range(domain.dimensions))), ", ".join(domain.names))

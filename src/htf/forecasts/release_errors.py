@@ -12,30 +12,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from htf.base import arguments
 from htf.errors import HtfError, InputError
-from htf.forecasts.assumed import Assumed
-from htf.forecasts.plan import like_release, simulation
+from htf.forecasts.plan import Assumed, like_release, simulation
+from htf.forecasts.questions import boxes_of_names
 from htf.forecasts.simulation import Made, Simulation
-from htf.forecasts.specs import Spec
 from htf.forecasts.workloads import Boxes, snap_to_cells
-from htf.frame.areas import square_kilometres
-from htf.frame.crs import CRS84, parse_crs
+from htf.frame.areas import cell_metres, length_text
+from htf.frame.division import Part
 from htf.frame.domain import Domain, FloatArray
+from htf.mechanisms import make_mechanism
 from htf.privacy.protection import PERSON, RECORDS
 from htf.query.columns import place
 from htf.recipes.recipe import Recipe
 from htf.release.release import Release, check_release
 
 AREAS, SEED = 500, 1
-RUNS, MANY_LEAVES = (
-    3,
-    40_000,
-)  # of a release with more leaves one is simulated, so that it takes seconds
+RUNS = 3
+MANY_LEAVES = 40_000  # of a release with more leaves one is simulated, so that it takes seconds
 SIDES = (0.01, 0.03, 0.1, 0.3)  # of the side of the map, before they are rounded
 SHARES = (0.0001, 0.001, 0.01, 0.1)  # of a map whose ground is not known
 NOT_OF_KEPT = (
@@ -95,15 +93,6 @@ class ReleaseErrors:
         return min(good, key=lambda one: abs(math.log(one.km or 1.0)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Kind:
-    """Areas of one size."""
-
-    name: str
-    boxes: Boxes
-    km: float | None = None
-
-
 def errors_of(release: Release, runs: int | None = None, areas: int = AREAS) -> ReleaseErrors:
     """The errors of a release, by the size of the area. With 0 runs nothing is simulated. By default there are as many runs
     as take seconds."""
@@ -111,88 +100,54 @@ def errors_of(release: Release, runs: int | None = None, areas: int = AREAS) -> 
     if runs is None:
         runs = 1 if len(release) > MANY_LEAVES else RUNS
     arguments.whole(runs, "runs", 0)
-    kinds = list(_kinds(release, arguments.whole(areas, "areas", 1)))
-    found = [_expected(release, kind) for kind in kinds]
+    asked = list(_asked(release, arguments.whole(areas, "areas", 1)))
+    found = tuple(_expected(release, *one) for one in asked)
     if runs == 0:
-        return ReleaseErrors(tuple(found), 0, reason="no simulation was asked for")
+        return ReleaseErrors(found, 0, reason="no simulation was asked for")
     try:
-        simulated = _simulate(release, kinds, runs)
+        simulated = _simulate(release, [boxes for _, boxes, _ in asked], runs)
     except HtfError as error:  # also of a mechanism that is not installed here
-        return ReleaseErrors(tuple(found), 0, reason=str(error))
-    rows = [
-        AreaErrors(one.name, one.number, one.count, one.margin, one.km, its)
-        for one, its in zip(found, simulated, strict=True)
-    ]
+        return ReleaseErrors(found, 0, reason=str(error))
+    rows = (replace(one, simulated=its) for one, its in zip(found, simulated, strict=True))
     return ReleaseErrors(tuple(rows), runs, notes=tuple(_notes(release)))
 
 
-def cell_kilometres(domain: Domain) -> tuple[float, float] | None:
-    """The sides of a cell in the middle of the map; None if the ground is not known."""
-    if not domain.has_map:
-        return None
-    middle = np.array([[axis.cells // 2 for axis in domain.axes[:2]]], dtype=np.int64)
-    area = square_kilometres(domain, middle, middle + 1)
-    if area is None:
-        return None
-    x, y = domain.axes[:2]
-    ratio = x.cell_width / y.cell_width
-    if domain.crs == CRS84 or parse_crs(str(domain.crs)).is_geographic:
-        ratio *= math.cos(math.radians((y.low + y.high) / 2))
-    return math.sqrt(area[0] * ratio), math.sqrt(area[0] / ratio)
-
-
-def _kinds(release: Release, number: int) -> Iterator[_Kind]:
+def _asked(release: Release, number: int) -> Iterator[tuple[str, Boxes, float | None]]:
+    """Areas by size: what they are called, where they are, and how many kilometres a square is wide."""
     domain = release.domain
-    named = next((n for n, axis in enumerate(domain.axes) if axis.names is not None), None)
-    if not domain.has_map and named is not None:
-        yield from _of_names(domain, named)
-    else:
+    named = next((n for n, axis in enumerate(domain.axes) if axis.levels), None)
+    if domain.has_map or named is None:
         yield from _squares(release, number)
-
-
-def _of_names(domain: Domain, number: int) -> Iterator[_Kind]:
-    """Every name of every level of an axis, with all of the other axes."""
-    names = domain.axes[number].names
-    if names is None:
         return
-    for place_of, level in enumerate(names.levels):
-        edges = names.edges(place_of)
-        low = np.zeros((len(level.labels), domain.dimensions), dtype=np.int64)
-        high = np.tile(np.array(domain.shape, dtype=np.int64), (len(level.labels), 1))
-        low[:, number], high[:, number] = edges[:-1], edges[1:]
-        yield _Kind(level.name, Boxes(low, high))
+    for place_of, level in enumerate(domain.axes[named].levels):
+        yield level.name, boxes_of_names(domain, Part(named, place_of)), None
 
 
-def _squares(release: Release, number: int) -> Iterator[_Kind]:
+def _squares(release: Release, number: int) -> Iterator[tuple[str, Boxes, float | None]]:
     """Squares around places of the release. Axes other than the first two are whole."""
-    domain = release.domain
-    centres = _places(release, number)
-    known, shape = cell_kilometres(domain), np.array(domain.shape, dtype=np.float64)
+    domain, centres = release.domain, _places(release, number)
+    shape = np.array(domain.shape, dtype=np.float64)
     flat = 2 if domain.has_map else 1
-    seen: set[tuple[float, ...]] = set()
-    for name, cells, km in _sizes(domain, known, flat):
-        sides = np.minimum(np.maximum(np.rint(cells), 1.0), shape[:flat])
-        if tuple(sides) in seen:
-            continue
-        seen.add(tuple(sides))
-        half = np.broadcast_to(shape, centres.shape).copy()
-        half[:, :flat] = sides / 2
-        yield _Kind(name, snap_to_cells(centres - half, centres + half, domain), km)
+    seen = set()
+    for name, cells, km in _sizes(domain, shape[:flat]):
+        sides = 2 * shape
+        sides[:flat] = np.minimum(np.maximum(np.rint(cells), 1.0), shape[:flat])
+        if tuple(sides) not in seen:
+            seen.add(tuple(sides))
+            yield name, snap_to_cells(centres - sides / 2, centres + sides / 2, domain), km
 
 
-def _sizes(
-    domain: Domain, cell: tuple[float, float] | None, flat: int
-) -> Iterator[tuple[str, FloatArray, float | None]]:
+def _sizes(domain: Domain, shape: FloatArray) -> Iterator[tuple[str, FloatArray, float | None]]:
     """Names of sizes, and how many cells a side they have."""
-    shape = np.array(domain.shape[:flat], dtype=np.float64)
-    if cell is None:
+    metres = cell_metres(domain)
+    if metres is None:
         for share in SHARES:
-            yield f"{100 * share:g} % of the map", shape * share ** (1 / flat), None
+            yield f"{100 * share:g} % of the map", shape * share ** (1 / len(shape)), None
         return
-    sides = np.array(cell)
+    sides = np.array(metres) / 1000
     whole = math.sqrt(float(np.prod(shape * sides)))
     for wanted in dict.fromkeys(nearest_round(share * whole) for share in SIDES):
-        yield f"{told_length(wanted)} squares", wanted / sides, wanted
+        yield f"{length_text(1000 * wanted)} squares", wanted / sides, wanted
 
 
 def nearest_round(length: float) -> float:
@@ -200,10 +155,6 @@ def nearest_round(length: float) -> float:
     power = 10.0 ** math.floor(math.log10(length))
     steps = [step * power for step in (1, 2, 5, 10)]
     return min(steps, key=lambda step: abs(math.log(step / length)))
-
-
-def told_length(km: float) -> str:
-    return f"{km:g} km" if km >= 1 else f"{1000 * km:g} m"
 
 
 def _places(release: Release, number: int) -> FloatArray:
@@ -217,28 +168,24 @@ def _places(release: Release, number: int) -> FloatArray:
     return np.asarray(low + generator.random(low.shape) * (high - low))
 
 
-def _answers(release: Release, boxes: Boxes) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _answers(release: Release, boxes: Boxes) -> Iterator[FloatArray]:
     """Counts, and both ends of their intervals."""
     found = release.derived.answer_cells(boxes.low, boxes.high)
-    count, low, high = (found[:, place(name)] for name in ("count", "low", "high"))
-    return count, low, high
+    return (found[:, place(name)] for name in ("count", "low", "high"))
 
 
-def _expected(release: Release, kind: _Kind) -> AreaErrors:
-    count, low, high = _answers(release, kind.boxes)
-    return AreaErrors(
-        kind.name,
-        len(kind.boxes),
-        float(np.median(count)),
-        float(np.median(high - low) / 2),
-        kind.km,
-    )
+def _expected(release: Release, name: str, boxes: Boxes, km: float | None) -> AreaErrors:
+    count, low, high = _answers(release, boxes)
+    margin = float(np.median(high - low) / 2)
+    return AreaErrors(name, len(boxes), float(np.median(count)), margin, km)
 
 
-def _simulate(release: Release, kinds: list[_Kind], runs: int) -> list[Simulated]:
-    plan = _plan(release)
-    found = [list(_run_once(plan, kinds, run)) for run in range(runs)]
-    return [Simulated(*np.array(rows).T) for rows in zip(*found, strict=True)]
+def _simulate(release: Release, asked: list[Boxes], runs: int) -> list[Simulated]:
+    plan, rows = _plan(release), []
+    for run in range(runs):
+        made = Made.of(plan, plan.epsilon, run)
+        rows.append([_compare(made, boxes) for boxes in asked])
+    return [Simulated(*np.array(found).T) for found in zip(*rows, strict=True)]
 
 
 def _plan(release: Release) -> Simulation:
@@ -247,27 +194,23 @@ def _plan(release: Release) -> Simulation:
     if unit.unit == PERSON and unit.count == RECORDS and release.activity is None:
         raise InputError(NOT_OF_KEPT)
     epsilon = release.epsilon if release.zones is None else release.epsilon - release.zones.epsilon
+    mechanism = make_mechanism(release.mechanism, **release.parameters)
     recipe = Recipe(
         source=(),
         domain=release.domain,
         epsilon=epsilon,
-        mechanism=Spec.of_release(release).make(),
+        mechanism=mechanism,
         **like_release(release),
     )
     return simulation(recipe.prepare(noise="seeded:1"), Assumed(like=release))
 
 
-def _run_once(
-    plan: Simulation, kinds: list[_Kind], run: int
-) -> Iterator[tuple[float, float, float]]:
-    """The median error, the error that one in twenty exceeds, and the share of intervals that hold, for each size."""
-    made = Made.of(plan, plan.epsilon, run)
-    for kind in kinds:
-        truth = made.truth.counter.count(kind.boxes) / plan.protection.shares
-        count, low, high = _answers(made.release, kind.boxes)
-        error = np.abs(count - truth)
-        held = (low <= truth) & (truth <= high)
-        yield float(np.median(error)), float(np.quantile(error, 0.95)), float(held.mean())
+def _compare(made: Made, boxes: Boxes) -> tuple[float, float, float]:
+    """The median error, the error that one in twenty exceeds, and the share of intervals that hold."""
+    truth = made.truth.counter.count(boxes) / made.release.protection.shares
+    count, low, high = _answers(made.release, boxes)
+    error, held = np.abs(count - truth), (low <= truth) & (truth <= high)
+    return float(np.median(error)), float(np.quantile(error, 0.95)), float(held.mean())
 
 
 def _notes(release: Release) -> Iterator[str]:

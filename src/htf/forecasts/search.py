@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from htf.base import arguments
 from htf.forecasts.questions import Kind
-from htf.forecasts.simulation import Simulation
-from htf.forecasts.targets import Errors, Target, ask_once
+from htf.forecasts.simulation import Errors, Made, Simulation
+from htf.forecasts.targets import Target
 from htf.frame.domain import FloatArray
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.meaning import Meaning
@@ -35,6 +34,7 @@ STEEPEST, FLATTEST = -1.5, -0.15  # slopes that real curves have
 MOST_GUESSES = 5
 RUNS = 3  # at the place that is found
 THREADS = 2
+TINY = 1e-9  # an error of 0 has no logarithm
 
 Tell = Callable[[str], None]
 
@@ -95,21 +95,21 @@ class Found:
 
 def find_epsilon(plan: Simulation, target: Target, tell: Tell | None = None) -> Found:
     """Simulate releases until the least epsilon that reaches the target is known."""
-    arguments.instance(plan, Simulation, "plan")
     tell = tell or (lambda _: None)
     target.check_counted(plan.protection.quantity)
     tell("preparing the stand-in")
-    search = _Search(plan, target.kind(plan), target, tell)
+    search = _Search(plan, target, tell)
     search.try_all([(epsilon, 0) for epsilon in FIRST])
     guess = search.guess()
     for number in range(MOST_GUESSES):
-        beside = [(_beyond(search, guess), 0)] if number == 0 else []
+        beside = [(search.beside(guess), 0)] if number == 0 else []
         search.try_all([(guess, 0), *beside])
         better = search.guess()
         if abs(search.off(guess)) < NEAR or abs(math.log(better / guess)) < NEAR / 2:
             break
         guess = better
-    if search.misses(guess):
+    search.try_all([(guess, 0)])
+    if guess >= MOST * 0.99 and search.off(guess) > 0:
         return Found(plan, target, None, tuple(search.tried))
     search.try_all([(search.guess(), run) for run in range(1, plan.runs)])
     least = search.guess()
@@ -119,81 +119,70 @@ def find_epsilon(plan: Simulation, target: Target, tell: Tell | None = None) -> 
 class _Search:
     """What was tried so far."""
 
-    def __init__(self, plan: Simulation, kind: Kind, target: Target, tell: Tell) -> None:
-        self.plan, self.kind, self.target, self.tell = plan, kind, target, tell
+    def __init__(self, plan: Simulation, target: Target, tell: Tell) -> None:
+        self.plan, self.kind, self.target, self.tell = plan, target.kind(plan), target, tell
         self.tried: list[Tried] = []
 
     def try_all(self, wanted: Sequence[tuple[float, int]]) -> None:
         """Simulate a release for each, two at a time where they share their data."""
         known = {(one.epsilon, one.run) for one in self.tried}
-        jobs = [(round_near(epsilon), run) for epsilon, run in wanted]
-        jobs = [job for job in dict.fromkeys(jobs) if job not in known]
-        if not jobs:
+        jobs = dict.fromkeys((round_near(epsilon), run) for epsilon, run in wanted)
+        new = [job for job in jobs if job not in known]
+        if not new:
             return
-        self.tell(f"releasing at epsilon {' and '.join(dict.fromkeys(str(e) for e, _ in jobs))}")
-        if self.plan.stand_in.crowd is not None or len(jobs) == 1:
-            self.tried += map(self._try, jobs)
-            return
+        self.tell(f"releasing at epsilon {' and '.join(dict.fromkeys(str(e) for e, _ in new))}")
         self.plan.stand_in.draw(0)  # before both threads want it
-        with ThreadPoolExecutor(THREADS) as pool:
-            self.tried += pool.map(self._try, jobs)
+        with ThreadPoolExecutor(THREADS if self.plan.stand_in.crowd is None else 1) as pool:
+            self.tried += pool.map(self._try, new)
 
     def _try(self, job: tuple[Epsilon, int]) -> Tried:
-        epsilon, run = job
-        return Tried(epsilon, run, ask_once(self.plan, self.kind, epsilon, run))
+        return Tried(*job, ask_once(self.plan, self.kind, *job))
 
     def guess(self) -> float:
         """Where the curve meets the target."""
-        x, y = self._points()
-        wanted = math.log(self.target.limit)
-        found = float(x[np.argmin(np.abs(y - wanted))])
+        x, y = (np.array(points) for points in zip(*map(self._point, self.tried), strict=True))
+        found = float(x[np.argmin(np.abs(y))])
         for _ in range(FITS):
             level, slope = _fit(x, y, found)
-            found += (wanted - level) / slope
+            found -= level / slope
             found = float(np.clip(found, x.min() - FARTHEST, x.max() + FARTHEST))
         return float(np.clip(math.exp(found), LEAST, MOST))
 
-    def _points(self) -> tuple[FloatArray, FloatArray]:
-        """Logarithms of all epsilons and errors."""
-        errors = [max(self.target.error(one.errors), TINY) for one in self.tried]
-        return np.log([float(one.epsilon) for one in self.tried]), np.log(errors)
+    def _point(self, one: Tried) -> tuple[float, float]:
+        """The logarithms of its epsilon, and of its error over the target."""
+        error = max(self.target.error(one.errors), TINY)
+        return math.log(float(one.epsilon)), math.log(error / self.target.limit)
 
     def off(self, epsilon: float) -> float:
         """How far the error there is from the target, as a logarithm."""
-        found = [one for one in self.tried if one.epsilon == round_near(epsilon)]
-        errors = [max(self.target.error(one.errors), TINY) for one in found]
-        return math.log(float(np.mean(errors)) / self.target.limit)
+        wanted = round_near(epsilon)
+        return float(np.mean([self._point(one)[1] for one in self.tried if one.epsilon == wanted]))
 
-    def misses(self, guess: float) -> bool:
-        self.try_all([(guess, 0)])
-        return guess >= MOST * 0.99 and self.off(guess) > 0
+    def beside(self, guess: float) -> float:
+        """An epsilon beside the guess, on the side where less was tried: for the curve, and for its slope."""
+        tried = np.array([float(one.epsilon) for one in self.tried])
+        sides = np.array([guess / BESIDE, guess * BESIDE])
+        alone = np.abs(np.log(tried[:, None] / sides)).min(axis=0)
+        return float(np.clip(sides[np.argmax(alone)], LEAST, MOST))
 
 
-TINY = 1e-9  # an error of 0 has no logarithm
-
-
-def _beyond(search: _Search, guess: float) -> float:
-    """An epsilon beside the guess, on the side where less was tried: for the curve, and for its slope."""
-    tried = np.log([float(one.epsilon) for one in search.tried])
-    sides = [guess / BESIDE, guess * BESIDE]
-    alone = [float(np.abs(tried - math.log(side)).min()) for side in sides]
-    return float(np.clip(sides[int(np.argmax(alone))], LEAST, MOST))
+def ask_once(plan: Simulation, kind: Kind, epsilon: Epsilon, run: int) -> Errors:
+    """Simulate one release, and ask it."""
+    return Made.of(plan, epsilon, run).typical_errors(kind)
 
 
 def _fit(x: FloatArray, y: FloatArray, place: float) -> tuple[float, float]:
     """The height and slope at a place of the line that fits the points around it best."""
     weights = np.exp(-(((x - place) / AROUND) ** 2) / 2) + 1e-6
-    weights /= weights.sum()
-    x_mean, y_mean = float(weights @ x), float(weights @ y)
-    spread = float(weights @ (x - x_mean) ** 2)
-    slope = float(weights @ ((x - x_mean) * (y - y_mean))) / spread if spread > 0 else STEEPEST
-    slope = float(np.clip(slope, STEEPEST, FLATTEST))
+    spread = np.cov(x, y, aweights=weights)
+    slope = float(np.clip(spread[0, 1] / spread[0, 0], STEEPEST, FLATTEST))
+    x_mean, y_mean = np.average([x, y], axis=1, weights=weights).tolist()
     return y_mean + slope * (place - x_mean), slope
 
 
 def round_near(epsilon: float) -> Epsilon:
     """To two digits, the same for guesses that hardly differ."""
-    return Epsilon.of(f"{epsilon:.2g}" if "e" not in f"{epsilon:.2g}" else f"{epsilon:.6f}")
+    return Epsilon.of(f"{epsilon:.2g}")
 
 
 def round_up(epsilon: float) -> Epsilon:

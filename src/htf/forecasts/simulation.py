@@ -11,23 +11,21 @@ has two parts: what is lost and scaled before any noise is drawn, and the rest.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from htf.base import arguments
 from htf.curator.contributions import RecordsPerPerson, measure_activity
 from htf.errors import BudgetError
 from htf.estimation.worth import scale_to_all, worth_of
 from htf.forecasts.accuracy import SMOOTHING, relative_error, rounded, typical
-from htf.forecasts.questions import Asked, Exact, Kind, shares_of
-from htf.forecasts.stand_in import StandIn
-from htf.forecasts.workloads import derive_seeds
-from htf.frame.crs import CRS84
-from htf.frame.domain import KM_PER_DEGREE, Domain, FloatArray
+from htf.forecasts.made_up import MadeUp, StandIn
+from htf.forecasts.questions import Exact, Kind
+from htf.forecasts.workloads import Boxes, derive_seeds
+from htf.frame.areas import cell_metres
+from htf.frame.domain import FloatArray
 from htf.privacy.epsilon import LARGEST_EPSILON, UNITS_PER_EPSILON, Epsilon
 from htf.privacy.meaning import Meaning
 from htf.privacy.protection import PERSON, RECORDS, Protection
@@ -35,11 +33,16 @@ from htf.recipes.make import Prepared
 from htf.release.release import Release
 
 QUERIES = 1000
+QUESTIONS = 4000  # for one typical error, which is then good to a few per cent
 RUNS_USUAL = 5
 SEED = 1
 SCALINGS = 8  # draws of the activity of people per simulated map
 MOST_RUNS_BESIDE = 3  # of half and double the budget, which only the comparison needs
 
+RELATIVE_TO = (
+    f"errors are relative to the true count, or to {SMOOTHING} where it is less, so that areas that "
+    "are nearly empty weigh much"
+)
 CAVEAT = (
     "This was a simulation: it spent no budget and kept nothing. The error of the real release depends on the "
     "real data and will differ."
@@ -54,15 +57,39 @@ class Area:
 
     kind: Kind
     share: float | None  # of the map; this and the next two are medians over all boxes
-    km: tuple[float, float] | None  # width and height, where the map is one of the earth
+    km: tuple[float, ...] | None  # width and height, where the map is one of the earth
     count: float  # what is truly there
     errors: FloatArray  # median of |answer - truth|
     large_errors: FloatArray  # which one box in twenty exceeds
     relative_errors: FloatArray  # mean of |answer - truth| / max(truth, 20), in per cent
-    biases: FloatArray | None = (
-        None  # median of |exact counts of what was measured, scaled - truth|
-    )
-    noises: FloatArray | None = None  # median of |answer - those counts|
+    biases: FloatArray  # median of |exact counts of what was measured, scaled - truth|
+    noises: FloatArray  # median of |answer - those counts|
+    of_people: bool  # only then some records may not be measured
+
+    @classmethod
+    def of(cls, kind: Kind, plan: Simulation, runs: Sequence[Sequence[Compared]]) -> Area:
+        """From the answers of all runs."""
+        flat = [one for run in runs for one in run]
+        boxes = [run[0].boxes for run in runs if run[0].boxes is not None]
+        share = km = None
+        if boxes:
+            sides = np.concatenate([one.high - one.low for one in boxes])
+            share = float(np.median(np.prod(sides / plan.prepared.domain.shape, axis=1)))
+            if (metres := cell_metres(plan.prepared.domain)) is not None:
+                km = tuple((np.median(sides, axis=0)[:2] * metres / 1000).tolist())
+        errors = [np.abs(one.answer - one.truth) for one in flat]
+        return cls(
+            kind,
+            share,
+            km,
+            float(np.median(np.concatenate([one.truth for one in flat]))),
+            np.array([typical(error) for error in errors]),
+            np.array([np.quantile(error, 0.95) for error in errors]),
+            np.array([relative_error(one.truth, one.answer) for one in flat]),
+            np.array([np.median(np.abs(one.measured - one.truth)) for one in flat]),
+            np.array([typical(np.abs(one.answer - one.measured)) for one in flat]),
+            plan.stand_in.crowd is not None,
+        )
 
     @property
     def name(self) -> str:
@@ -95,12 +122,7 @@ class Area:
         return f" ({' x '.join(f'{side:.2g}' for side in self.km)} km)"
 
     def to_dict(self) -> dict[str, Any]:
-        parts = {}
-        if self.biases is not None and self.noises is not None:
-            parts = {
-                "median_bias": _with_spread(self.biases),
-                "median_noise": _with_spread(self.noises),
-            }
+        parts = {"median_bias": self.biases, "median_noise": self.noises} if self.of_people else {}
         return {
             "area": self.name,
             "workload": self.kind.text,
@@ -110,8 +132,13 @@ class Area:
             "median_error": _with_spread(self.errors),
             "error_exceeded_by_5_percent": _with_spread(self.large_errors),
             "mean_relative_error_percent": _with_spread(self.relative_errors),
-            **parts,
+            **{name: _with_spread(part) for name, part in parts.items()},
         }
+
+
+def _with_spread(values: FloatArray) -> dict[str, float | None]:
+    spread = float(values.std(ddof=1)) if len(values) > 1 else None
+    return {"mean": float(values.mean()), "deviation_over_runs": spread}
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,12 +168,6 @@ class Forecast:
     plan: Simulation
     main: Outlook
     beside: tuple[Outlook, ...]
-
-    @property
-    def people(self) -> int | None:
-        """How many people stand in; None where single records are protected."""
-        crowd = self.plan.stand_in.crowd
-        return None if crowd is None else crowd.people
 
     @property
     def quantity(self) -> str:
@@ -206,12 +227,6 @@ class Simulation:
     runs: int = 1
     queries: int = QUERIES
     seed: int = SEED
-
-    def __post_init__(self) -> None:
-        remedy = "it is that of a recipe: recipe.prepare()"
-        arguments.instance(self.prepared, Prepared, "prepared", remedy)
-        arguments.instance(self.stand_in, StandIn, "stand_in")
-        object.__setattr__(self, "runs", arguments.whole(self.runs, "runs", 1))
 
     @property
     def epsilon(self) -> Epsilon:
@@ -277,6 +292,8 @@ class Made:
     much each of them would multiply the published counts; the first is that of the release, 1.
     """
 
+    plan: Simulation
+    run: int
     release: Release
     truth: Exact
     measured: Exact
@@ -290,18 +307,41 @@ class Made:
         unit = release.protection
         truth = Exact(made_up, made_up.whole(unit), unit)
         measured = Exact(made_up, made_up.counted(unit), unit)
-        return cls(release, truth, measured, tuple(_scalings(plan, release, epsilon, run)))
+        scalings = 1.0, *_other_scalings(plan, made_up, release, epsilon, run)
+        return cls(plan, run, release, truth, measured, scalings)
 
-    def ask(self, asked: Asked) -> Iterator[Compared]:
-        """The truth beside the answers, for each scaling."""
-        shares = self.release.protection.shares if asked.scaled else 1
-        truth, answer = asked.count(self.truth) / shares, asked.answer(self.release)
+    def ask(self, kind: Kind, number: int, *purpose: str) -> list[Compared]:
+        """So many questions of a kind, the same for every epsilon: the truth beside the answers, for each scaling."""
+        seeds = derive_seeds(self.plan.seed, *purpose, self.run)
+        asked = kind.draw(self.truth.made_up, number, seeds)
+        truth, answer = asked.count(self.truth), asked.answer(self.release)
         if not asked.scaled:
-            yield from [Compared(truth, answer, truth)] * len(self.scalings)
-            return
+            return [Compared(truth, answer, truth, asked.boxes)] * len(self.scalings)
+        truth = truth / self.release.protection.shares
         exact = asked.count(self.measured) * worth_of(self.release).each
-        for times in self.scalings:
-            yield Compared(truth, answer * times, exact * times)
+        return [
+            Compared(truth, answer * times, exact * times, asked.boxes) for times in self.scalings
+        ]
+
+    def typical_errors(self, kind: Kind) -> Errors:
+        """The typical errors in areas that hold something."""
+        found = self.ask(kind, QUESTIONS, "target")
+        truth = found[0].truth
+        some = truth >= 1 if (truth >= 1).any() else truth >= 0
+        truth = truth[some]
+        off = [np.abs(one.answer[some] - truth) for one in found]
+        relative = [typical(one / np.maximum(truth, 1)) for one in off]
+        absolute = [typical(one) for one in off]
+        return Errors(float(np.mean(relative)), float(np.mean(absolute)), float(np.median(truth)))
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Medians over the questions of one simulated release."""
+
+    relative: float  # of |answer - truth| / truth
+    absolute: float
+    count: float  # the true one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -311,16 +351,16 @@ class Compared:
     truth: FloatArray
     answer: FloatArray
     measured: FloatArray  # exact counts of what was measured, scaled as the answers
+    boxes: Boxes | None = None
 
 
-def _scalings(plan: Simulation, release: Release, epsilon: Epsilon, run: int) -> Iterator[float]:
-    yield 1.0
-    activity = release.activity
-    if activity is None:
+def _other_scalings(
+    plan: Simulation, made_up: MadeUp, release: Release, epsilon: Epsilon, run: int
+) -> Iterator[float]:
+    activity, people = release.activity, made_up.each
+    if activity is None or people is None:
         return
     kept = release.estimates / release.factor
-    people = plan.stand_in.draw(run).each
-    assert people is not None
     each = RecordsPerPerson.from_records(people, activity.ends[-1])
     for number in range(1, SCALINGS):
         noise = plan.noise(epsilon, run, f"activity {number}")
@@ -330,8 +370,6 @@ def _scalings(plan: Simulation, release: Release, epsilon: Epsilon, run: int) ->
 
 def simulate(plan: Simulation, tell: Tell | None = None) -> Forecast:
     """Make the releases, ask them, and keep none."""
-    arguments.instance(plan, Simulation, "plan")
-    arguments.function(tell, "tell")
     tell = tell or (lambda *_: None)
     total = sum(plan.budgets.values())
     tell(0, total, "preparing the stand-in")
@@ -348,8 +386,7 @@ def look(
     plan: Simulation, epsilon: Epsilon, runs: int, tell: Callable[[int], None] = lambda _: None
 ) -> Outlook:
     """The result at one budget. `tell` hears the number of each run before it starts."""
-    found: list[list[list[Compared]]] = []  # by run, kind and scaling
-    asked, kept, failure = [], [], ""
+    found, kept, failure = [], [], ""
     for run in range(runs):
         tell(run)
         try:
@@ -359,71 +396,9 @@ def look(
                 raise
             failure = str(error)
             continue
-        asked.append(questions(plan, run))
-        found.append([list(made.ask(one)) for one in asked[-1]])
+        found.append([made.ask(kind, plan.queries, "queries", kind.text) for kind in plan.kinds])
         if plan.stand_in.crowd is not None:
             kept.append(made.release.protection.max_records)
-    areas = [
-        _area(kind, plan, [one[number] for one in asked], [one[number] for one in found])
-        for number, kind in enumerate(plan.kinds)
-        if found
-    ]
+    by_kind = zip(plan.kinds, zip(*found, strict=True), strict=True) if found else ()
+    areas = (Area.of(kind, plan, its) for kind, its in by_kind)
     return Outlook(epsilon, runs, tuple(areas), failure, tuple(kept))
-
-
-@lru_cache(maxsize=2)  # two runs, since those of a search do not end together
-def questions(plan: Simulation, run: int) -> list[Asked]:
-    """What the release of a run is asked; the same for every epsilon."""
-    made_up = plan.stand_in.draw(run)
-    return [
-        kind.draw(made_up, plan.queries, derive_seeds(plan.seed, "queries", kind.text, run))
-        for kind in plan.kinds
-    ]
-
-
-def _area(
-    kind: Kind, plan: Simulation, asked: Sequence[Asked], runs: Sequence[Sequence[Compared]]
-) -> Area:
-    domain, flat = plan.prepared.domain, [one for run in runs for one in run]
-    share = km = None
-    boxes = [one.boxes for one in asked if one.boxes is not None]
-    if boxes:
-        share = float(np.median(np.concatenate([shares_of(one, domain) for one in boxes])))
-        sides = np.median(np.concatenate([one.high - one.low for one in boxes]), axis=0)
-        km = _kilometres(sides, domain)
-    errors = [np.abs(one.answer - one.truth) for one in flat]
-    biases = noises = None
-    if plan.stand_in.crowd is not None:
-        biases = np.array([np.median(np.abs(one.measured - one.truth)) for one in flat])
-        noises = np.array([typical(np.abs(one.answer - one.measured)) for one in flat])
-    return Area(
-        kind,
-        share,
-        km,
-        float(np.median(np.concatenate([one.truth for one in flat]))),
-        np.array([typical(error) for error in errors]),
-        np.array([np.quantile(error, 0.95) for error in errors]),
-        np.array([relative_error(one.truth, one.answer) for one in flat]),
-        biases,
-        noises,
-    )
-
-
-def _kilometres(sides: FloatArray, domain: Domain) -> tuple[float, float] | None:
-    """Of a box in the middle of the map."""
-    if domain.crs != CRS84 or not domain.has_map:
-        return None
-    x, y = domain.axes[:2]
-    east = KM_PER_DEGREE * math.cos(math.radians((y.low + y.high) / 2))
-    return float(sides[0] * x.cell_width * east), float(sides[1] * y.cell_width * KM_PER_DEGREE)
-
-
-def _with_spread(values: FloatArray) -> Mapping[str, float | None]:
-    spread = float(values.std(ddof=1)) if len(values) > 1 else None
-    return {"mean": float(values.mean()), "deviation_over_runs": spread}
-
-
-RELATIVE_TO = (
-    f"errors are relative to the true count, or to {SMOOTHING} where it is less, so that areas that "
-    "are nearly empty weigh much"
-)

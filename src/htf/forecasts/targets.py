@@ -15,25 +15,18 @@ The typical error is the median, so half of the squares or zones are closer to t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from htf.base.numerals import decimal
 from htf.errors import InputError
-from htf.forecasts.accuracy import typical
-from htf.forecasts.questions import AroundRecords, ByNames, InZones, Kind, ZonesAround
-from htf.forecasts.simulation import Compared, Made, Simulation
-from htf.forecasts.workloads import derive_seeds
-from htf.frame.areas import cell_metres
+from htf.forecasts.questions import ByNames, InZones, Kind, OfWorkload, ZonesAround
+from htf.forecasts.simulation import Errors, Simulation
+from htf.frame.areas import cell_metres, length_text
 from htf.frame.domain import Domain
 from htf.ingest.columns import DESTINATION
-from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import RECORDS, SUM_OF, split_people
 
-QUESTIONS = 4000  # areas per simulated release; the median of them is then good to a few per cent
 NUMBER = r"(?P<value>[0-9]+(?:[.,][0-9]+)?)"
 KIND = r"(?P<kind>%|[^\W\d][\w -]*?)"
 SIZE = r"(?P<size>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>km|m|metres?|meters?|cells?|%(?: of the map)?)"
@@ -46,17 +39,8 @@ FORMS = (
     "'5 % in squares of 1 km', '20 records in squares of 500 m', '5 % in squares of 1 % of the map', "
     "'5 % in squares of 8 cells', '10 % in zones' or '10 % by district'"
 )
-METRES = {"km": 1000.0, "m": 1.0}
+METRES = {"km": 1000.0, "m": 1.0, "metre": 1.0, "meter": 1.0}
 LARGEST_SHARE = 10.0  # of the true count: a larger error than 1000 % is no target
-
-
-@dataclass(frozen=True, slots=True)
-class Errors:
-    """Medians over the questions of one simulated release."""
-
-    relative: float  # of |answer - truth| / truth
-    absolute: float
-    count: float  # the true one
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +71,11 @@ class Target:
         if found["size"] is None:
             layer = None if found["layer"] is None else Path(found["layer"])
             return cls(limit, is_relative, counted=counted, layer=layer, by=found["by"] or "")
-        unit = found["unit"].lower()
-        unit = "%" if unit.startswith("%") else unit
-        unit = "cells" if unit.startswith("cell") else "m" if unit.startswith("met") else unit
-        size = decimal(found["size"]) * METRES.get(unit, 1)
+        word = found["unit"].lower().rstrip("s")
+        unit = "m" if word in METRES else "cells" if word == "cell" else "%"
+        size = decimal(found["size"]) * METRES.get(word, 1)
         if not size > 0:
             raise InputError(f"squares have a size above 0, got {text!r}")
-        unit = "m" if unit in METRES else unit
         return cls(limit, is_relative, size, unit, counted, trips=found["trips"] is not None)
 
     @property
@@ -101,23 +83,16 @@ class Target:
         """As sentences call it."""
         if self.size is None:
             return f"areas by {self.by}" if self.by else "zones"
-        if self.unit == "m":
-            size = length_text(self.size)
-        else:
-            size = (
-                f"{self.size:g} % of the map"
-                if self.unit == "%"
-                else f"{self.size:g} cell{'' if self.size == 1 else 's'}"
-            )
+        kinds = {"m": length_text(self.size), "%": f"{self.size:g} % of the map"}
+        size = kinds.get(self.unit, f"{self.size:g} cell{'' if self.size == 1 else 's'}")
         return f"{'trips between ' if self.trips else ''}squares of {size}"
 
     def kind(self, plan: Simulation) -> Kind:
         """The questions that show whether it is reached."""
         domain = plan.prepared.domain
         if self.size is not None:
-            return AroundRecords(
-                "target", self.place, f"{self.place} around records", sides=self._sides(domain)
-            )
+            words = "target", self.place, f"{self.place} around records"
+            return OfWorkload.around(*words, self._sides(domain))
         if self.by:
             return ByNames.of(domain, self.by)
         if self.layer is not None:
@@ -179,23 +154,6 @@ class Target:
         return errors.relative if self.is_relative else errors.absolute
 
 
-def ask_once(plan: Simulation, kind: Kind, epsilon: Epsilon, run: int) -> Errors:
-    """Simulate one release, and ask it. Questions are the same for every epsilon."""
-    asked = kind.draw(plan.stand_in.draw(run), QUESTIONS, derive_seeds(plan.seed, "target", run))
-    return errors_of(list(Made.of(plan, epsilon, run).ask(asked)))
-
-
-def errors_of(found: Sequence[Compared]) -> Errors:
-    """The typical errors of one release, in areas that hold something."""
-    truth = found[0].truth
-    some = truth >= 1 if (truth >= 1).any() else truth >= 0
-    truth = truth[some]
-    off = [np.abs(one.answer[some] - truth) for one in found]
-    relative = [typical(one / np.maximum(truth, 1)) for one in off]
-    absolute = [typical(one) for one in off]
-    return Errors(float(np.mean(relative)), float(np.mean(absolute)), float(np.median(truth)))
-
-
 def _plural(kind: str) -> str:
     """What is counted, as in `20 records`, `20 people`, `20 person-days` or `20 passengers`, where these are a weight."""
     if kind in ("record", "records"):
@@ -204,11 +162,6 @@ def _plural(kind: str) -> str:
     if people in ("people", "person", "persons"):
         return split_people(per.rstrip("s") or None)
     return SUM_OF + kind
-
-
-def length_text(metres: float) -> str:
-    """Such as `500 m` and `1.5 km`."""
-    return f"{metres:.3g} m" if metres < 1000 else f"{float(f'{metres / 1000:.3g}'):g} km"
 
 
 def _size_of_cells(domain: Domain) -> str:

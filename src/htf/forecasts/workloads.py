@@ -19,7 +19,6 @@ dataspace". How sizes are drawn and what happens at the edge are our reading.
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,25 +47,28 @@ class Workload:
     """One kind of boxes. `text` is how the command line and the tables call it."""
 
     text: str
-    share: float | None = None  # of the map's area; None: random sizes
+    share: float | None = None  # of the map's area; neither this nor sides: random sizes
     at_records: bool = False  # so that the boxes themselves reveal the data
-    sides: tuple[float, ...] | None = None  # of squares, in cells along each axis
+    sides: tuple[float | None, ...] | None = None  # in cells; None: all of that axis
 
     def draw(self, matrix: FrequencyMatrix, number: int, seeds: np.random.SeedSequence) -> Boxes:
         """So many boxes."""
         generator = np.random.default_rng(seeds)
         shape = np.array(matrix.domain.shape, dtype=np.float64)
-        if self.at_records:
-            centres = _draw_records(generator, matrix, number)
+        if self.at_records:  # anywhere within the cell of a record
+            corners = draw_cells(generator, matrix, number)
+            centres = corners + generator.uniform(0, 1, corners.shape)
         else:
             centres = generator.uniform(0, 1, (number, len(shape))) * shape
         if self.sides is not None:
-            sides = np.broadcast_to(np.array(self.sides), centres.shape)
+            sides = np.array(
+                [2 * n if one is None else one for one, n in zip(self.sides, shape, strict=True)]
+            )
         elif self.share is None:
             # 1 - [0, 1): a side may be the whole map, never nothing.
             sides = (1 - generator.random((number, len(shape)))) * shape
         else:
-            sides = np.broadcast_to(self.share ** (1 / len(shape)) * shape, centres.shape)
+            sides = self.share ** (1 / len(shape)) * shape
         return snap_to_cells(centres - sides / 2, centres + sides / 2, matrix.domain)
 
 
@@ -96,21 +98,11 @@ def snap_to_cells(low: FloatArray, high: FloatArray, domain: Domain) -> Boxes:
 
 
 def _read_share(text: str) -> float | None:
-    if not text.endswith("%"):
-        return None
     try:
-        percent = decimal(text[:-1])
+        percent = decimal(text.removesuffix("%"))
     except ValueError:
         return None
-    return percent / 100 if math.isfinite(percent) and 0 < percent <= 100 else None
-
-
-def _draw_records(
-    generator: np.random.Generator, matrix: FrequencyMatrix, number: int
-) -> FloatArray:
-    """Places of records, each anywhere within its cell."""
-    corners = draw_cells(generator, matrix, number)
-    return np.asarray(corners + generator.uniform(0, 1, corners.shape))
+    return percent / 100 if text.endswith("%") and 0 < percent <= 100 else None
 
 
 def draw_cells(generator: np.random.Generator, matrix: FrequencyMatrix, number: int) -> IntArray:

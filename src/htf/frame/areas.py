@@ -47,6 +47,11 @@ def cell_metres(domain: Domain) -> tuple[float, float] | None:
     return x.cell_width * degree * narrowing, y.cell_width * degree
 
 
+def length_text(metres: float) -> str:
+    """Such as `500 m` and `1.5 km`."""
+    return f"{metres:.3g} m" if metres < 1000 else f"{float(f'{metres / 1000:.3g}'):g} km"
+
+
 def to_equal_area(crs: str | None) -> Callable[[FloatArray], FloatArray] | None:
     """A function from coordinates on the map, as rows x, y, to a plane on which areas are in square kilometres.
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from htf.forecasts.release_errors import cell_kilometres, nearest_round, told_length
+from htf.forecasts.release_errors import nearest_round
+from htf.frame.areas import cell_metres, length_text
 from htf.frame.domain import FloatArray
 from htf.maps.views import rasterise
 from htf.release.release import Release
@@ -39,9 +40,9 @@ class LeafSizes:
         """None for a release that is no map: its cells have names, and are what they are."""
         if not release.domain.has_map:
             return None
-        cell = cell_kilometres(release.domain)
+        cell = cell_metres(release.domain)
         across = (release.high - release.low)[:, :2].astype(np.float64)
-        sides = np.sqrt(np.prod(across if cell is None else across * cell, axis=1))
+        sides = np.sqrt(np.prod(across if cell is None else across * cell / 1000, axis=1))
         volume = np.prod((release.high - release.low).astype(np.float64), axis=1)
         held = np.maximum(release.estimates, 0.0)
         whole = held.sum() or 1.0
@@ -50,7 +51,7 @@ class LeafSizes:
     def told(self, side: float) -> str:
         """A side in words."""
         if self.in_km:
-            return told_length(float(f"{side:.2g}"))
+            return length_text(1000 * float(f"{side:.2g}"))
         return f"{side:.2g} cells" if side >= 1.5 else "1 cell"
 
     @property

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from htf.estimation.level import LEVEL_TEXT
-from htf.forecasts.release_errors import AreaErrors, cell_kilometres
+from htf.forecasts.release_errors import AreaErrors
+from htf.frame.areas import cell_metres
 from htf.frame.domain import Axis, Domain
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PEOPLE, PERSON, RECORD, SUM_OF
@@ -56,10 +57,10 @@ def told_map(release: Release) -> str:
 
 
 def _told_ground(domain: Domain) -> str:
-    cell = cell_kilometres(domain)
+    cell = cell_metres(domain)
     if cell is None:
         return "a map"
-    sides = (side * axis.cells for side, axis in zip(cell, domain.axes[:2], strict=True))
+    sides = (side * axis.cells / 1000 for side, axis in zip(cell, domain.axes[:2], strict=True))
     width, height = (f"{float(f'{side:.2g}'):,g}" for side in sides)
     return f"a map of about {width} x {height} km"
 

@@ -16,7 +16,7 @@ from rich import progress as rich
 from htf.cli.screen import console, described, say, show_table
 from htf.errors import InputError
 from htf.files import exists
-from htf.forecasts.datasets import DataSet
+from htf.forecasts.places import DataSet
 from htf.query.texts import read_numbers
 from htf.recipes.maps import read_domain
 from htf_bench.datasets import built_in_sets, is_matrix, open_matrix, open_points, split_key

@@ -27,21 +27,18 @@ from statistics import NormalDist
 
 import numpy as np
 
-from htf.base import arguments, numerals
+from htf.base import numerals
 from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
 from htf.estimation.activity import read_profiles
-from htf.forecasts.datasets import DataSet, zone_middles
-from htf.forecasts.made_up import SEED, ranks
+from htf.forecasts.places import SEED, DataSet, load_once, zone_middles
 from htf.frame.domain import FloatArray, IntArray
 from htf.privacy.activity import Activity
 from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON
 
 NEW_PLACES = 0.9  # the power of the number of records that tells the number of new places
 LEVELS = 9  # squares around a home: the map, and 8 halvings of its sides
-WHOLE_MAP = (
-    0.25  # of new places are drawn from the whole map; the rest from all other squares alike
-)
+WHOLE_MAP = 0.25  # of new places are drawn from all of it; the rest from all other squares alike
 LIKE_NEIGHBOURS = 0.015  # of the variance of ranks by number of records, for each level of squares
 DEPTH = 15  # halvings of each side that the order of places knows
 LEAST_PLACES, MOST_PLACES = 1_000_000, 10_000_000
@@ -86,22 +83,23 @@ class RecordsEach:
 
     def __post_init__(self) -> None:
         told = ",".join(f"{s:g}:{n}" for s, n in zip(self.shares, self.numbers, strict=True))
-        if not self.shares or not all(0 < share <= 1 for share in self.shares):
-            raise InputError(f"shares of people are above 0 and at most 1, got {told}")
-        if not all(1 <= number <= MOST_RECORDS_OF_A_PERSON for number in self.numbers):
-            raise InputError(
-                f"records per person are between 1 and {MOST_RECORDS_OF_A_PERSON:,}, got {told}"
-            )
-        if any(low >= high for low, high in pairwise(self.shares)):
-            raise InputError(
-                f"shares of people must rise from one quantile to the next, got {told}"
-            )
-        if any(low > high for low, high in pairwise(self.numbers)):
-            raise InputError(f"records per person must not fall where the share rises, got {told}")
-        if len(self.shares) == 1 and self.shares[0] < 1:
-            raise InputError(
-                f"one quantile does not tell how many records the other people have: add a second one to {told}"
-            )
+        within = (1 <= number <= MOST_RECORDS_OF_A_PERSON for number in self.numbers)
+        wrong = {
+            "shares of people are above 0 and at most 1": not all(0 < s <= 1 for s in self.shares),
+            f"records per person are between 1 and {MOST_RECORDS_OF_A_PERSON:,}": not all(within),
+            "shares of people must rise from one quantile to the next": any(
+                low >= high for low, high in pairwise(self.shares)
+            ),
+            "records per person must not fall where the share rises": any(
+                low > high for low, high in pairwise(self.numbers)
+            ),
+            "one quantile does not tell how many records the other people have: add a second one": (
+                len(self.shares) == 1 and self.shares[0] < 1
+            ),
+        }
+        for words, is_so in wrong.items():
+            if is_so:
+                raise InputError(f"{words}, got {told}")
 
     def of_people(self, people: int, generator: np.random.Generator) -> IntArray:
         """The number of records of each, drawn at random, in rising order."""
@@ -123,9 +121,8 @@ class RecordsEach:
         return np.asarray(whole, dtype=np.int64)
 
 
-ASSUMED = RecordsEach(
-    (0.5, 0.9), (5, 40)
-)  # where people are counted, and nothing is known of their records
+# Where people are counted, and nothing is known of their records.
+ASSUMED = RecordsEach((0.5, 0.9), (5, 40))
 
 
 @dataclass(frozen=True)
@@ -166,9 +163,6 @@ class Crowd:
     people: int
     records: RecordsEach | RecordsByActivity
 
-    def __post_init__(self) -> None:
-        arguments.whole(self.people, "the number of people", 1)
-
     def each(self, draw: int) -> IntArray:
         """The number of records of each person, in rising order."""
         each = self.records.of_people(self.people, np.random.default_rng([SEED, draw, 1]))
@@ -190,16 +184,10 @@ class Places:
 
     @classmethod
     def of(cls, matrix: FrequencyMatrix) -> Places:
-        if not matrix.exact_counts.any():
-            raise InputError("the stand-in holds no records: nothing can be forecast by it")
         keys = _interleave(_along_squares(matrix))
         order = np.argsort(keys, kind="stable")
         ends = np.cumsum(matrix.exact_counts[order])
         return cls(matrix.exact_coordinates[:, order].astype(np.int64), keys[order], ends)
-
-    def draw(self, generator: np.random.Generator, number: int) -> IntArray:
-        """Cells of records, drawn from all."""
-        return self._at(generator.integers(0, self.ends[-1], number))
 
     def draw_near(
         self, homes: IntArray, levels: IntArray, generator: np.random.Generator
@@ -211,15 +199,16 @@ class Places:
         first = starts[np.searchsorted(self.keys, low)]
         end = starts[np.searchsorted(self.keys, low + (1 << bits))]
         drawn = first + (generator.random(len(homes)) * (end - first)).astype(np.int64)
-        return self._at(np.minimum(drawn, end - 1))
+        return self.at(np.minimum(drawn, end - 1))
 
-    def _at(self, record: IntArray) -> IntArray:
+    def at(self, record: IntArray) -> IntArray:
+        """The cell of each record, which are numbered along the curve."""
         return np.asarray(np.searchsorted(self.ends, record, side="right"))
 
 
 @lru_cache(maxsize=1)
 def _places(stand_in: DataSet) -> Places:
-    return Places.of(stand_in.load())
+    return Places.of(load_once(stand_in))
 
 
 def locate(stand_in: DataSet, each: IntArray, draw: int) -> IntArray:
@@ -227,7 +216,7 @@ def locate(stand_in: DataSet, each: IntArray, draw: int) -> IntArray:
     generator = np.random.default_rng([SEED, draw])
     places = _places(stand_in)
     person = np.repeat(np.arange(len(each)), each)
-    homes = places.draw(generator, len(each))
+    homes = places.at(generator.integers(0, places.ends[-1], len(each)))
     homes = homes[np.argsort(_busyness(places.keys[homes], generator))]
     first = visits(each, generator)
     fresh = np.flatnonzero(first == np.arange(len(person)))
@@ -292,3 +281,9 @@ def _deviations(shares: Sequence[float] | FloatArray) -> FloatArray:
     law, known = NormalDist(), np.asarray(shares)
     steps = np.linspace(-7, 7, 2801)
     return np.asarray(np.interp(known, [law.cdf(step) for step in steps], steps))
+
+
+def ranks(each: IntArray) -> IntArray:
+    """0, 1, … for each of so many groups."""
+    starts = np.cumsum(each) - each
+    return np.asarray(np.arange(int(each.sum())) - np.repeat(starts, each))
