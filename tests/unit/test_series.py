@@ -527,8 +527,8 @@ def test_a_release_carries_what_it_has_borrowed(year: Series, tmp_path: Path) ->
     assert wrong == "sums"
     with pytest.raises(InputError, match="one value for each region"):
         replace(made, background=Background(np.ones(3), np.ones(3), 1))
-    with pytest.raises(InputError, match="there are none"):
-        replace(made, priors=())
+    with pytest.raises(InputError, match="'last-count' cannot use a background"):
+        replace(made, priors=(), estimator="last-count")
     with pytest.raises(InputError, match="the trust in priors"):
         replace(made, facts={"rounds": 1})
 
