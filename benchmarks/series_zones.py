@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -98,7 +99,8 @@ def run(case: Case, change: str, epsilon: str, seed: int) -> dict[str, tuple[flo
         matrix = htf.FrequencyMatrix.from_dense(case.domain, counts)
         noise = f"seeded:{100 * seed + month}"
         before.append(htf.publish(matrix, epsilon, noise=noise))
-    plain, given = before.pop(), {}
+    plain = before.pop()
+    given: dict[str, Any] = {}
     if case.domain.axes[0].names is None:  # as `Series.add` does it
         cells = [cell_counts(one) for one in before]
         given["prior"] = [
