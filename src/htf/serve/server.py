@@ -210,12 +210,8 @@ def _is_taken(error: Exception) -> bool:
     return isinstance(error, OSError) and error.errno == errno.EADDRINUSE
 
 
-def read_tls(certificate: Path | None, key: Path | None) -> Tls | None:
-    """The certificate and key: both or neither. They are refused if they cannot be used."""
-    if certificate is None and key is None:
-        return None
-    if certificate is None or key is None:
-        raise InputError("TLS needs both --tls-cert and --tls-key")
+def read_tls(certificate: Path, key: Path) -> Tls:
+    """The certificate and key. They are refused if they cannot be used."""
     tls = Tls(certificate, key)
     for path in (tls.certificate, tls.key):
         if not is_file(path):
