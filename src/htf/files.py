@@ -90,7 +90,7 @@ def check_output(
 
 def write_whole(
     path: Path,
-    write: Callable[[Path], None],
+    write: Callable[[Path], object],
     *,
     overwrite: bool = False,
     by_release: bool = False,
@@ -114,6 +114,11 @@ def write_whole(
         raise
     _remove(unfinished)
     _sync_folder(path.parent)
+
+
+def write_text(path: Path, text: str, *, overwrite: bool = False) -> None:
+    """Write a text file, whole or not at all."""
+    write_whole(path, lambda new: new.write_bytes(text.encode()), overwrite=overwrite)
 
 
 def check_name(path: Path) -> None:

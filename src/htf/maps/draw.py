@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from htf.base import arguments, figures
 from htf.errors import InputError
-from htf.files import write_whole
+from htf.files import write_text, write_whole
 from htf.maps.kinds import check_layers, releases_of
 from htf.maps.layer import Layer
 
@@ -82,11 +82,7 @@ def draw(
         from htf.maps.browser.page import page_of
 
         text = page_of(given, boxes=boxes, title=title, basemap=basemap, style=style)
-        write_whole(
-            path,
-            lambda unfinished: _write_text(unfinished, text),
-            overwrite=overwrite,
-        )
+        write_text(path, text, overwrite=overwrite)
         return
     _write_picture(given, path, boxes, title, basemap is not False, overwrite)
 
@@ -114,10 +110,6 @@ def check_looks(output: str | Path, style: str | None, basemap: object) -> Path:
     else:
         arguments.flag(basemap, "basemap")
     return path
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 def _write_picture(
