@@ -513,5 +513,5 @@ def test_a_key_with_a_password(tls: Tls, tmp_path: Path) -> None:
         locked,
     )
     with pytest.raises(InputError, match="without a password"):
-        read_tls(tls.certificate, locked)
-    assert read_tls(tls.certificate, tls.key) == tls
+        read_tls((tls.certificate, locked))
+    assert read_tls((tls.certificate, tls.key)) == tls

@@ -124,23 +124,15 @@ def serve(
     from htf.serve.server import listen, read_tls, run
     from htf.serve.site import read_brand
 
-    secured = None if tls is None else read_tls(*tls)
-    brand = read_brand(title, logo)
+    secured, brand = read_tls(tls), read_brand(title, logo)
     prefix = read_prefix(root_path, "--root-path")
     with listen(host, port) as sock:
         if token is not None and tls is None and host not in LOCAL:
             say("The token is sent unencrypted: use TLS, here or in a proxy.", err=True)
         limits = Limits(body=int(max_mb * MEGABYTE), seconds=max_seconds)
+        shown = basemap != NO_BASEMAP
         settings = Settings(
-            token,
-            cors,
-            log_queries,
-            limits,
-            basemap != NO_BASEMAP,
-            brand,
-            streets,
-            prefix,
-            trust_proxy,
+            token, cors, log_queries, limits, shown, brand, streets, prefix, trust_proxy
         )
         service = Service(settings=settings)
 

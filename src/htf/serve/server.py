@@ -210,9 +210,11 @@ def _is_taken(error: Exception) -> bool:
     return isinstance(error, OSError) and error.errno == errno.EADDRINUSE
 
 
-def read_tls(certificate: Path, key: Path) -> Tls:
-    """The certificate and key. They are refused if they cannot be used."""
-    tls = Tls(certificate, key)
+def read_tls(files: tuple[Path, Path] | None) -> Tls | None:
+    """The certificate and key, if they are given. They are refused if they cannot be used."""
+    if files is None:
+        return None
+    tls = Tls(*files)
     for path in (tls.certificate, tls.key):
         if not is_file(path):
             raise InputError(f"there is no file {path}")
