@@ -115,6 +115,11 @@ def write_whole(
     _sync_folder(path.parent)
 
 
+def write_text(path: Path, text: str, *, overwrite: bool = False) -> None:
+    """Write a text file, whole or not at all."""
+    write_whole(path, lambda new: new.write_bytes(text.encode()), overwrite=overwrite)
+
+
 def check_name(path: Path) -> None:
     """Refuse a name that no file can have, or that cannot be shown or kept in a budget file."""
     name = str(path)

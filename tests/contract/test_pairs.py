@@ -327,7 +327,7 @@ def series(made: Made) -> None:
 def borrowing(made: Made) -> None:
     """Later periods borrow from earlier ones"""
     last = Series(made.series).release(MONTHS[1])
-    assert last.background is not None or last.priors
+    assert last.background is not None
 
 
 def query(made: Made) -> None:
@@ -587,18 +587,12 @@ DEEDS: dict[str, Callable[[Made], None]] = {
 
 # A row, a part of its name, and the column (None: all), with the reason in mathematics.
 EMPTY: list[tuple[tuple[str, ...], str | None, str]] = []
-# What is not built yet.
-SOON = "It is being built."
-MISSING: list[tuple[tuple[str, ...], str | None, str]] = [
-    *(((place,), "borrowing", SOON) for place in ("zones", "trips between zones")),
-    *((("trips on a map", what), "borrowing", SOON) for what in ("with hours", "with categories")),
-]
 
 
-def reason(row: Row, deed: str, among: list[tuple[tuple[str, ...], str | None, str]]) -> str:
+def reason(row: Row, deed: str) -> str:
     """Why a cell is empty; nothing if it is not."""
     parts = (row.place, row.content, row.unit)
-    fitting = [why for of, column, why in among if set(of) <= set(parts) and column in (None, deed)]
+    fitting = [why for of, column, why in EMPTY if set(of) <= set(parts) and column in (None, deed)]
     return fitting[0] if fitting else ""
 
 
@@ -636,10 +630,10 @@ def test_every_deed_works_with(row: Row, place: Path) -> None:
         failed = {}
         for deed in DEEDS:
             wrong = try_cell(made, deed)
-            if reason(row, deed, EMPTY):
+            if reason(row, deed):
                 if not re.match("InputError|Failed", wrong):
                     failed[deed] = f"should be refused: {wrong or 'works'}"
-            elif wrong and not reason(row, deed, MISSING):
+            elif wrong:
                 failed[deed] = wrong
     assert not failed, "\n".join(f"{deed}: {wrong}" for deed, wrong in failed.items())
 
@@ -684,13 +678,12 @@ def written() -> str:
 
 
 def _cell(row: Row, deed: str, reasons: list[str]) -> str:
-    empty, missing = reason(row, deed, EMPTY), reason(row, deed, MISSING)
-    if not (empty or missing):
+    why = reason(row, deed)
+    if not why:
         return "✓"
-    why = empty or f"Not built yet: {missing}"
     if why not in reasons:
         reasons.append(why)
-    return f"{'–' if empty else 'missing'} [{reasons.index(why) + 1}](#why-cells-are-empty)"
+    return f"– [{reasons.index(why) + 1}](#why-cells-are-empty)"
 
 
 def _try_all(wanted: list[str]) -> None:
@@ -704,7 +697,7 @@ def _try_all(wanted: list[str]) -> None:
             made, started = Made(row), time.perf_counter()
             for deed, wrongs in found.items():
                 wrong = try_cell(made, deed).replace(made.slug, "…") or "works"
-                expected = reason(row, deed, EMPTY)
+                expected = reason(row, deed)
                 if bool(expected) == bool(re.match("InputError|Failed", wrong)) and (expected or wrong == "works"):  # fmt: skip
                     continue
                 wrongs.setdefault(wrong, []).append(row.name)

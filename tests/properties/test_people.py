@@ -26,7 +26,6 @@ from htf.privacy.protection import (
     price_of_map,
 )
 from htf.recipes.quote import OFFERS
-from htf.recipes.recipe import Recipe
 from support import city_matrix
 from telling import examples
 
@@ -89,8 +88,7 @@ def test_the_parts_never_exceed_the_claim(
 
 
 def part_of(total: Epsilon, share: Fraction) -> Epsilon:
-    recipe = Recipe(source=None, epsilon=1)
-    return OFFERS["activity"].price(recipe, total, share)
+    return OFFERS["activity"].price(total, share)
 
 
 @given(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from htf.base import numerals
 from htf.cli.options import output_option, overwrite_option, release_argument, where_option
 from htf.cli.screen import progress_bar, say, warn_if_not_private
 from htf.cli.types import WholeNumber
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from htf.query.where import Where
     from htf.release.release import Release
 
+H3 = "h3:"  # before a resolution
 DEFAULT_GRID = "16,16"  # of a series
 RASTERS = (".tif", ".tiff")
 TILES = ".pmtiles"
@@ -41,8 +43,11 @@ MOST_PIXELS = 8192  # per side; drawing that many takes about 3 GB of memory
     type=WholeNumber(0, 24),
     help="For .pmtiles: the deepest zoom.  [default: where all is shown]",
 )
-@click.option("--h3", "resolution", type=WholeNumber(0, 15), help="H3 hexagons instead of leaves.")
-@click.option("--grid", metavar="NX,NY", help="A grid of NX x NY rectangles instead of leaves.")
+@click.option(
+    "--grid",
+    metavar="NX,NY|h3:N",
+    help="A grid of NX x NY rectangles, or H3 hexagons of resolution N, instead of leaves.",
+)
 @where_option
 @overwrite_option
 def export(
@@ -50,7 +55,6 @@ def export(
     output: Path,
     pixels: int | None,
     max_zoom: int | None,
-    resolution: int | None,
     grid: str | None,
     where: tuple[str, ...],
     overwrite: bool,
@@ -60,29 +64,29 @@ def export(
     .geojson, .fgb, .gpkg, .parquet (GeoParquet), .xlsx and .csv hold the leaves of the release, with count,
     std_error, low and high (the interval), density per km², the bounds along every axis, and what is counted. .tif is a
     cloud-optimised GeoTIFF of expected counts per pixel, and .pmtiles an archive of vector tiles for web maps; further axes
-    are summed, or cut by --where. Each file carries the privacy statement; for a .csv it is in a text file beside it. With --h3 or --grid a
+    are summed, or cut by --where. Each file carries the privacy statement; for a .csv it is in a text file beside it. With --grid a
     layer holds these zones, cut at the edge of the map, so that their counts add up to the release's.
 
-    Of the folder of a series, the file is a long table: a row for each period and zone of --h3, of --grid, or of a
+    Of the folder of a series, the file is a long table: a row for each period and zone of --grid, or of a
     grid of 16 rectangles along each side. A series of zones has a row for each period and cell.
     """
     from htf.release.release import Release
     from htf.series.plan import is_series
 
-    is_zones = resolution is not None or grid is not None
-    _check_export(output, pixels, resolution, grid, where)
+    is_zones = grid is not None
+    _check_export(output, pixels, grid, where)
     if max_zoom is not None and output.suffix.lower() != TILES:
         raise InputError(f"--max-zoom is for {TILES}, and {output.name} has no zooms")
     _check_output(output, release_file, overwrite)
     ranges = read_where(where)
     if is_series(release_file):
-        _export_series(release_file, output, resolution, grid, ranges, overwrite)
+        _export_series(release_file, output, grid, ranges, overwrite)
         return
     release = Release.load(release_file)
     with progress_bar() as bar:
         bar.add_task(f"writing {output.name}", total=None)
         if is_zones:
-            content = _write_zones(release, output, resolution, grid, ranges, overwrite)
+            content = _write_zones(release, output, grid, ranges, overwrite)
         elif output.suffix.lower() in RASTERS:
             content = _write_raster(release, output, pixels, ranges, overwrite)
         elif output.suffix.lower() == TILES:
@@ -96,13 +100,10 @@ def export(
 def _check_export(
     output: Path,
     pixels: int | None,
-    resolution: int | None,
     grid: str | None,
     where: tuple[str, ...],
 ) -> None:
-    if resolution is not None and grid is not None:
-        raise InputError("give --h3 or --grid, not both")
-    is_zones = resolution is not None or grid is not None
+    is_zones = grid is not None
     if output.suffix.lower() in RASTERS:
         if is_zones:
             raise InputError(
@@ -112,7 +113,7 @@ def _check_export(
     if output.suffix.lower() == TILES:
         if is_zones or pixels is not None:
             raise InputError(
-                f"{output.name} holds leaves and squares: --h3 and --grid are for layers, such as .gpkg, and "
+                f"{output.name} holds leaves and squares: --grid is for layers, such as .gpkg, and "
                 "--pixels is for .tif"
             )
         return
@@ -191,14 +192,13 @@ def _write_leaves(release: Release, output: Path, overwrite: bool) -> str:
 def _write_zones(
     release: Release,
     output: Path,
-    resolution: int | None,
     grid: str | None,
     where: Where,
     overwrite: bool,
 ) -> str:
     from htf.export.answers import export_answer
 
-    answer = release.ask(_tiling(release.domain, resolution, str(grid), where))
+    answer = release.ask(_tiling(release.domain, str(grid), where))
     export_answer(answer, output, overwrite=overwrite)
     return f"{len(answer):,} zones"
 
@@ -206,7 +206,6 @@ def _write_zones(
 def _export_series(
     folder: Path,
     output: Path,
-    resolution: int | None,
     grid: str | None,
     where: Where,
     overwrite: bool,
@@ -223,10 +222,10 @@ def _export_series(
         )
     opened = Series(folder)
     if opened.domain.has_map:
-        question = _tiling(opened.domain, resolution, grid or DEFAULT_GRID, where)
-    elif resolution is not None or grid is not None:
+        question = _tiling(opened.domain, grid or DEFAULT_GRID, where)
+    elif grid is not None:
         raise InputError(
-            f"{folder} is a series of zones, which are exported as they are: leave out --h3 and --grid"
+            f"{folder} is a series of zones, which are exported as they are: leave out --grid"
         )
     else:
         question = Question.by(*opened.domain.names, where=where)  # every cell by its names
@@ -237,15 +236,24 @@ def _export_series(
     warn_if_not_private(answer.releases[-1])
 
 
-def _tiling(domain: Domain, resolution: int | None, grid: str, where: Where) -> Question:
+def _tiling(domain: Domain, grid: str, where: Where) -> Question:
     """Hexagons or rectangles that tile the map."""
     from htf.query.question import Question
     from htf.query.tilings import grid_zones, h3_zones
 
-    if resolution is not None:
-        return Question.polygons(h3_zones(domain, resolution), where=where)
+    if grid.startswith(H3):
+        return Question.polygons(h3_zones(domain, _read_resolution(grid)), where=where)
     columns, rows = _read_grid(grid)
     return Question.polygons(grid_zones(domain, columns=columns, rows=rows), where=where)
+
+
+def _read_resolution(text: str) -> int:
+    try:
+        return numerals.whole(text.removeprefix(H3))
+    except ValueError:
+        raise InputError(
+            f"--grid takes {H3}N, N being a resolution from 0 to 15, got {numerals.shown(text)}"
+        ) from None
 
 
 def _read_grid(text: str) -> tuple[int, int]:

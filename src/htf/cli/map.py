@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.cli.options import overwrite_option, where_option
+from htf.cli.options import NO_BASEMAP, basemap_option, overwrite_option, where_option
 from htf.cli.screen import progress_bar, say, warn_if_not_private
 from htf.cli.types import FileName
 from htf.errors import InputError
@@ -59,15 +59,8 @@ if TYPE_CHECKING:
     help="For .html: a base map (a MapLibre style or tiles), which the page then downloads.",
 )
 @click.option("--title", metavar="TEXT", help="A title above the map.")
-@click.option(
-    "--basemap",
-    type=FileName(),
-    help="For .html: a .pmtiles file of vector tiles, such as streets. The page carries those around its map.",
-)
-@click.option(
-    "--no-basemap",
-    is_flag=True,
-    help="Leave out water, borders and names of places.",
+@basemap_option(
+    "For .html: a .pmtiles file of vector tiles, such as streets. The page carries those around its map."
 )
 @overwrite_option
 def draw_map(
@@ -83,7 +76,6 @@ def draw_map(
     style: str | None,
     title: str | None,
     basemap: Path | None,
-    no_basemap: bool,
     overwrite: bool,
 ) -> None:
     """Draw a release as a map, compare two, or go through a series. Axes that are not drawn are summed.
@@ -97,8 +89,6 @@ def draw_map(
     A series, the folder that `htf series` made, is a page with a slider through its periods and their changes, or a
     picture with a panel for each of the latest 24.
     """
-    if basemap is not None and no_basemap:
-        raise InputError("--basemap and --no-basemap exclude each other: leave one out")
     looks = {"boxes": boxes, "title": title, "style": style, "overwrite": overwrite}
     choices = Choices(
         axes=tuple(name.strip() for name in axes.split(",")),
@@ -108,7 +98,12 @@ def draw_map(
         difference=difference,
         distinct=distinct,
     )
-    _draw(release_files, output, choices, {**looks, "basemap": basemap or not no_basemap})
+    _draw(
+        release_files,
+        output,
+        choices,
+        {**looks, "basemap": basemap != NO_BASEMAP and (basemap or True)},
+    )
 
 
 def _draw(files: Sequence[Path], output: Path, choices: Choices, looks: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -32,6 +33,7 @@ where_option = click.option(
     metavar="AXIS=LOW:HIGH",
     help="Range of a further axis, e.g. hour=7:10. Can be repeated; other axes count in full.",
 )
+NO_BASEMAP = Path("none")
 unit_option = click.option(
     "--unit",
     type=click.Choice(list(UNITS)),
@@ -44,6 +46,12 @@ unit_option = click.option(
 def points_about_option(help: str) -> Callable[[F], F]:
     """How many records there are, roughly, for a simulation."""
     return click.option("--points-about", type=WholeNumber(1, MOST_POINTS), metavar="N", help=help)
+
+
+def basemap_option(help: str) -> Callable[[F], F]:
+    """What lies below the counts on a map in a browser."""
+    usual = f"{help} {NO_BASEMAP}: leave out water, borders and names of places, too."
+    return click.option("--basemap", type=FileName(), metavar=f"FILE|{NO_BASEMAP}", help=usual)
 
 
 def noise_option(metavar: str, help: str) -> Callable[[F], F]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from htf.cli.options import NO_BASEMAP, basemap_option
 from htf.cli.screen import progress_bar, say, warn_if_not_private
 from htf.cli.types import FileName, Number, WholeNumber
 from htf.errors import InputError, MissingExtraError
@@ -43,8 +44,13 @@ file_type = FileName()
 @click.option(
     "--token-file", type=file_type, help=f"Require the token in this file, or in {TOKEN_VARIABLE}."
 )
-@click.option("--tls-cert", type=file_type, help="Certificate (PEM); with --tls-key.")
-@click.option("--tls-key", type=file_type, help="Private key (PEM, without a password).")
+@click.option(
+    "--tls",
+    type=file_type,
+    nargs=2,
+    metavar="CERT KEY",
+    help="Certificate and private key, as PEM without a password.",
+)
 @click.option(
     "--cors", multiple=True, metavar="ORIGIN", help="Accept requests from pages of this origin."
 )
@@ -62,13 +68,8 @@ file_type = FileName()
     type=Number(0.1, 3600),
     help="Time limit to send a request, and to answer it.",
 )
-@click.option(
-    "--basemap",
-    type=file_type,
-    help="A .pmtiles file of vector tiles, such as streets, that the page draws below the counts.",
-)
-@click.option(
-    "--no-basemap", is_flag=True, help="Leave out water, borders and names of places on the page."
+@basemap_option(
+    "A .pmtiles file of vector tiles, such as streets, that the page draws below the counts."
 )
 @click.option(
     "--root-path",
@@ -90,13 +91,11 @@ def serve(
     host: str,
     port: int,
     token_file: Path | None,
-    tls_cert: Path | None,
-    tls_key: Path | None,
+    tls: tuple[Path, Path] | None,
     cors: tuple[str, ...],
     max_mb: float,
     max_seconds: float,
     basemap: Path | None,
-    no_basemap: bool,
     root_path: str,
     trust_proxy: bool,
     title: str | None,
@@ -115,8 +114,8 @@ def serve(
     """
     token = _read_token(token_file)
     _check_installed()
-    streets = _read_basemap(basemap, no_basemap)
-    scheme = "http" if tls_cert is None else "https"
+    streets = _read_basemap(basemap)
+    scheme = "http" if tls is None else "https"
     place = f"{scheme}://{f'[{host}]' if ':' in host else host}"
     _announce(release_files, f"{place}:{port}" if port else None)
     from htf.serve.app import Service, Settings
@@ -125,14 +124,15 @@ def serve(
     from htf.serve.server import listen, read_tls, run
     from htf.serve.site import read_brand
 
-    tls, brand = read_tls(tls_cert, tls_key), read_brand(title, logo)
+    secured, brand = read_tls(tls), read_brand(title, logo)
     prefix = read_prefix(root_path, "--root-path")
     with listen(host, port) as sock:
         if token is not None and tls is None and host not in LOCAL:
             say("The token is sent unencrypted: use TLS, here or in a proxy.", err=True)
         limits = Limits(body=int(max_mb * MEGABYTE), seconds=max_seconds)
+        shown = basemap != NO_BASEMAP
         settings = Settings(
-            token, cors, log_queries, limits, not no_basemap, brand, streets, prefix, trust_proxy
+            token, cors, log_queries, limits, shown, brand, streets, prefix, trust_proxy
         )
         service = Service(settings=settings)
 
@@ -141,14 +141,12 @@ def serve(
 
         load = partial(_load, release_files, allow_not_private)
         reload = partial(_reload, service, release_files, allow_not_private)
-        run(service, sock, load, reload, tls, tell)
+        run(service, sock, load, reload, secured, tell)
 
 
-def _read_basemap(path: Path | None, no_basemap: bool) -> Archive | None:
-    if path is None:
+def _read_basemap(path: Path | None) -> Archive | None:
+    if path in (None, NO_BASEMAP):
         return None
-    if no_basemap:
-        raise InputError("--basemap and --no-basemap exclude each other: leave one out")
     from htf.maps.browser.street_tiles import Archive
 
     return Archive(path)

@@ -6,14 +6,14 @@ Which layers are given decides how they are arranged: alone, side by side, or as
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from htf.base import arguments, figures
 from htf.errors import InputError
-from htf.files import write_whole
+from htf.files import write_text, write_whole
 from htf.maps.kinds import check_layers, releases_of
 from htf.maps.layer import Layer
 
@@ -79,22 +79,21 @@ def draw(
     if title is not None:
         arguments.text(title, "the title")
     arguments.flag(overwrite, "overwrite")
-    write: Callable[[Path], object]
     if path.suffix.lower() == PAGE:
         from htf.maps.browser.page import page_of
 
         text = page_of(given, boxes=boxes, title=title, basemap=basemap, style=style)
-        write = partial(Path.write_text, data=text, encoding="utf-8")
-    else:
-        from htf.maps.picture import figure_of
+        write_text(path, text, overwrite=overwrite)
+        return
+    from htf.maps.picture import figure_of
 
-        figure = figure_of(given, boxes=boxes, basemap=basemap is not False)
-        figures.add_title(figure, title)
-        releases = releases_of(given)
-        name = title or "; ".join(map(repr, releases))
-        words = "\n".join(dict.fromkeys(one.statement for one in releases))
-        kind = path.suffix.lower().removeprefix(".")
-        write = partial(figures.save_picture, figure, kind=kind, title=name, words=words)
+    figure = figure_of(given, boxes=boxes, basemap=basemap is not False)
+    figures.add_title(figure, title)
+    releases = releases_of(given)
+    name = title or "; ".join(map(repr, releases))
+    words = "\n".join(dict.fromkeys(one.statement for one in releases))
+    kind = path.suffix.lower().removeprefix(".")
+    write = partial(figures.save_picture, figure, kind=kind, title=name, words=words)
     write_whole(path, write, overwrite=overwrite)
 
 

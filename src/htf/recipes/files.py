@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from htf.errors import InputError
-from htf.files import write_whole
+from htf.files import write_text
 from htf.recipes.recipe import LISTS, Recipe, given_fields
 
 SUFFIX = ".toml"
@@ -47,12 +47,7 @@ def load_recipe(path: Path) -> Recipe:
 
 def save_recipe(recipe: Recipe, path: Path, *, overwrite: bool = False) -> None:
     """Write a recipe that `load_recipe` reads as the same."""
-    text = to_toml(recipe)
-    write_whole(path, lambda to: _write(to, text), overwrite=overwrite)
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, "utf-8")
+    write_text(path, to_toml(recipe), overwrite=overwrite)
 
 
 def to_toml(recipe: Recipe) -> str:

@@ -6,10 +6,10 @@ needs them is read before anything is charged, if the number of records to keep 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from htf.base import arguments, numerals
 from htf.base.options import AUTO
@@ -42,6 +42,7 @@ from htf.recipes.recipe import Recipe, map_fields
 from htf.release.inside_zones import check_size, inside_zones
 from htf.release.release import Release
 
+T = TypeVar("T")
 OF_RECORDS_ALONE = (Activity.kind, DistinctCounts.kind)  # no counts of cells say it
 SEEN = 6.0  # scales of noise: a class with more people is not empty
 FEWEST_PEOPLE = 2000  # for counts of records; docs/measurements.md has what was measured
@@ -50,33 +51,14 @@ FEWEST_PEOPLE = 2000  # for counts of records; docs/measurements.md has what was
 class Reader(Protocol):
     """What counts the records of a source exactly: the functions of htf.ingest.points, or made-up records."""
 
-    def read_matrix(
-        self, source: Any, domain: Domain, reading: Reading, /, *, progress: Any, tell: Any
-    ) -> FrequencyMatrix: ...
+    @property
+    def read_matrix(self) -> Callable[..., FrequencyMatrix]: ...
 
-    def read_records_per_person(
-        self,
-        source: Any,
-        domain: Domain,
-        reading: Reading,
-        most: int,
-        /,
-        *,
-        progress: Any,
-        tell: Any,
-    ) -> IntArray: ...
+    @property
+    def read_records_per_person(self) -> Callable[..., IntArray]: ...
 
-    def read_people(
-        self,
-        source: Any,
-        domain: Domain,
-        reading: Reading,
-        grid: Any,
-        /,
-        *,
-        progress: Any,
-        tell: Any,
-    ) -> PeopleByBox: ...
+    @property
+    def read_people(self) -> Callable[..., PeopleByBox]: ...
 
 
 @dataclass(frozen=True)
@@ -130,7 +112,9 @@ class Prepared:
         # from the activity makes the map wait.
         known = self.reading.max_records != AUTO
         matrix = self._read() if known else None
-        by_box = None if self.division is None else self._read_by_box(self.division)
+        by_box = None
+        if self.division is not None:
+            by_box = self._counted(self.reader.read_people, self.domain, self.division.given)
         activity, plan = None, self
         if (price := self.quote.prices.get(Activity.kind)) is not None:
             activity = self._measure_activity(price)
@@ -155,11 +139,8 @@ class Prepared:
     def _publish(
         self, matrix: FrequencyMatrix, around: FrequencyMatrix | None, bought: list[Measured]
     ) -> Release:
-        epsilon, zones, usual = (
-            self.quote.epsilon,
-            None,
-            {**self.paying, "progress": self.listen.step},
-        )
+        epsilon, zones = self.quote.epsilon, None
+        usual = {**self.paying, "progress": self.listen.step}
         if around is not None:
             price = self.quote.prices["zones"]
             zones, epsilon = publish(around, price, **usual), epsilon - price
@@ -174,14 +155,13 @@ class Prepared:
         """The exact counts on the map, or in the zones that it is inside of."""
         if isinstance(self.recipe.source, FrequencyMatrix) and self.reader is points:
             return self.recipe.source
+        return self._counted(self.reader.read_matrix, domain or self.domain)
+
+    def _counted(self, read: Callable[..., T], domain: Domain, *more: Any) -> T:
+        """What a function of the reader counts exactly, while the listener hears how far it is."""
         with self.listen.reading(self.name) as progress:
-            return self.reader.read_matrix(
-                self.recipe.source,
-                domain or self.domain,
-                self.reading,
-                progress=progress,
-                tell=self.listen.remark,
-            )
+            told = {"progress": progress, "tell": self.listen.remark}
+            return read(self.recipe.source, domain, self.reading, *more, **told)
 
     def _measure_activity(self, price: Epsilon) -> Activity:
         from htf.curator import contributions
@@ -189,15 +169,7 @@ class Prepared:
         reading = self.reading
         limit = reading.max_weight or 1
         most = min(self.recipe.most_records * limit, max(MOST_WEIGHT, self.recipe.most_records))
-        with self.listen.reading(self.name) as progress:
-            each = self.reader.read_records_per_person(
-                self.recipe.source,
-                self.domain,
-                self.reading,
-                most,
-                progress=progress,
-                tell=self.listen.remark,
-            )
+        each = self._counted(self.reader.read_records_per_person, self.domain, most)
         people = contributions.RecordsPerPerson(each, reading.told_apart, reading.weight, limit)
         activity = contributions.measure_activity(people, price, per=reading.per, **self.paying)
         self._tell_of_activity(activity, most)
@@ -246,17 +218,6 @@ class Prepared:
         except (BudgetError, InputError):
             return False
         return True
-
-    def _read_by_box(self, division: Division) -> PeopleByBox:
-        with self.listen.reading(self.name) as progress:
-            return self.reader.read_people(
-                self.recipe.source,
-                self.domain,
-                self.reading,
-                division.given,
-                progress=progress,
-                tell=self.listen.remark,
-            )
 
     def _measure_distinct(self, price: Epsilon, by_box: PeopleByBox) -> DistinctCounts:
         found = measure_distinct(by_box, price, max_boxes=self.max_boxes, **self.paying)

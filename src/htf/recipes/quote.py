@@ -36,8 +36,8 @@ class Offer:
 
     kind: str
     may_be_zero: bool
+    least: Epsilon
     refuse: Callable[[Recipe], str]  # why a recipe cannot buy it; empty if it can
-    least: Callable[[Recipe], Epsilon]
 
     @property
     def usual(self) -> str:
@@ -65,13 +65,13 @@ class Offer:
             f"--spend {self.kind} takes a share of epsilon, {reach} such as {self.usual}, got {numerals.shown(text)}"
         )
 
-    def price(self, recipe: Recipe, epsilon: Epsilon, share: Fraction) -> Epsilon:
+    def price(self, epsilon: Epsilon, share: Fraction) -> Epsilon:
         """That share of epsilon, unless it is too small to measure anything."""
-        price, least = part_of(epsilon, share), self.least(recipe)
-        if share > 0 and price < least:
+        price = part_of(epsilon, share)
+        if share > 0 and price < self.least:
             other = f", or leave it out (--spend {self.kind}=0)" if self.may_be_zero else ""
             raise InputError(
-                f"--spend {self.kind}={numerals.shown(share)} of --epsilon {epsilon} is less than {least}, the smallest: "
+                f"--spend {self.kind}={numerals.shown(share)} of --epsilon {epsilon} is less than {self.least}, the smallest: "
                 f"spend more{other}"
             )
         return price
@@ -83,11 +83,7 @@ def part_of(epsilon: Epsilon, share: Fraction) -> Epsilon:
 
 
 def _no_activity(recipe: Recipe) -> str:
-    return no_activity(recipe.reading())
-
-
-def no_activity(reading: Reading) -> str:
-    """Why the activity of people is not measured; empty where it is."""
+    reading = recipe.reading()
     if reading.user is None:
         return (
             "the activity is for counting records of people: leave it out, or name the column of people with --user "
@@ -102,30 +98,26 @@ def no_activity(reading: Reading) -> str:
 
 
 def _no_distinct(recipe: Recipe) -> str:
-    if recipe.distinct is not None:
-        return ""
-    return "it is about a table of different people: ask for it with --distinct N"
+    why = "it is about a table of different people: ask for it with --distinct N"
+    return why if recipe.distinct is None else ""
 
 
 def _no_clipped(recipe: Recipe) -> str:
-    if recipe.weight is not None:
-        return ""
-    return "it is about records above a largest weight: give --weight COLUMN:W"
+    why = "it is about records above a largest weight: give --weight COLUMN:W"
+    return why if recipe.weight is None else ""
 
 
 def _no_zones(recipe: Recipe) -> str:
-    if recipe.is_map_inside:
-        return ""
-    return "it is for a map inside zones: give --zones and --bounds"
+    return "" if recipe.is_map_inside else "it is for a map inside zones: give --zones and --bounds"
 
 
 OFFERS = {
     one.kind: one
     for one in (
-        Offer(Activity.kind, True, _no_activity, lambda _: LEAST_PRICE),
-        Offer(DistinctCounts.kind, False, _no_distinct, lambda _: LEAST_TO_DIVIDE),
-        Offer(Clipped.kind, True, _no_clipped, lambda _: Epsilon(1)),
-        Offer(ZonesBought.kind, False, _no_zones, lambda _: Epsilon(1)),
+        Offer(Activity.kind, True, LEAST_PRICE, _no_activity),
+        Offer(DistinctCounts.kind, False, LEAST_TO_DIVIDE, _no_distinct),
+        Offer(Clipped.kind, True, Epsilon(1), _no_clipped),
+        Offer(ZonesBought.kind, False, Epsilon(1), _no_zones),
     )
 }
 
@@ -185,9 +177,7 @@ def quote_of(recipe: Recipe) -> Quote:
     given = read_spend(recipe.spend)
     shares = {kind: offer.share(recipe, given.get(kind)) for kind, offer in OFFERS.items()}
     _check_together(recipe, reading, shares, given)
-    prices = {
-        kind: OFFERS[kind].price(recipe, epsilon, share) for kind, share in shares.items() if share
-    }
+    prices = {kind: OFFERS[kind].price(epsilon, share) for kind, share in shares.items() if share}
     left = epsilon
     for price in prices.values():
         if price >= left:

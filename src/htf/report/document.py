@@ -11,7 +11,7 @@ from pathlib import Path
 
 from htf.base import arguments
 from htf.errors import InputError
-from htf.files import check_output, write_whole
+from htf.files import check_output, write_text
 from htf.privacy.budget import BudgetFile
 from htf.report.board import board_page
 from htf.report.html import Markup, element, join, markup
@@ -111,12 +111,7 @@ def check_report(source: Path, path: Path, budget: BudgetFile | None, *, overwri
 
 
 def save_report(subject: Subject, path: Path, *, overwrite: bool = False) -> None:
-    text = html_report(subject)
-    write_whole(
-        path,
-        lambda unfinished: unfinished.write_text(text, encoding="utf-8"),
-        overwrite=overwrite,
-    )
+    write_text(path, html_report(subject), overwrite=overwrite)
 
 
 def html_report(subject: Subject) -> str:

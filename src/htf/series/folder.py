@@ -25,12 +25,10 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from htf.base import arguments
 from htf.errors import BudgetError, InputError
 from htf.estimation.prior import Prior
-from htf.files import SPARE, UNFINISHED, is_same, open_own, spare_folders, write_whole
+from htf.files import SPARE, UNFINISHED, is_same, open_own, spare_folders, write_text, write_whole
 from htf.privacy.account import PENDING, WITHDRAWN, Account, Entry
 from htf.privacy.budget import BudgetFile, digest_of, read_accounts
 from htf.privacy.epsilon import Epsilon
@@ -184,7 +182,7 @@ class SeriesFolder:
         output = self.folder / f"{entry.label}.parquet"
         moved = not is_same(path, output)
         if moved:
-            write_whole(output, lambda new: _copy(path, new))
+            write_whole(output, lambda new: shutil.copyfile(path, new))
         if entry.state == PENDING:
             try:
                 self._budget(period).publish(entry.id, output)
@@ -334,13 +332,9 @@ class SeriesFolder:
         if len(others) > 1:
             names = f"mean of {others[0].period.name} to {others[-1].period.name}"
             together = hashlib.sha256("".join(marks).encode()).hexdigest()
-            mean = np.zeros_like(
-                last
-            )  # one grid at a time: a grid may have a quarter of a gigabyte
-            for one in others[:-1]:
-                mean += cell_counts(self._load(one.path))
-            mean = (mean + last) / len(others)
-            found.append((names, together, mean))
+            # One grid at a time: a grid may have a quarter of a gigabyte.
+            rest = sum(cell_counts(self._load(one.path)) for one in others[:-1])
+            found.append((names, together, (rest + last) / len(others)))
         domain = self.plan.domain
         return tuple(
             Prior.of(counts, domain, name, sha) for name, sha, counts in found if counts.any()
@@ -382,10 +376,10 @@ class SeriesFolder:
 
     def _recipe(self, period: Period, label: str) -> Recipe:
         """That of the plan for one period, with what earlier ones say."""
-        from htf.series.borrowing import borrows, foreseeing
+        from htf.series.borrowing import foreseeing, foresees
 
         recipe = self.plan.recipe
-        earlier = self._priors(self._before(period)) if borrows(recipe) else ()
+        earlier = self._priors(self._before(period)) if foresees(recipe) else ()
         since, until = (None, None) if recipe.time is None else period.seconds
         return replace(
             recipe,
@@ -406,8 +400,7 @@ class SeriesFolder:
         by = {"by": BY_PROGRAM if told is None else BY_RECIPE}
         known = self._read_json(COUNTED) if self._entries() else by
         if same and by == known:
-            text = json.dumps(by) + "\n"
-            write_whole(self.folder / COUNTED, lambda new: _write_text(new, text), overwrite=True)
+            write_text(self.folder / COUNTED, json.dumps(by) + "\n", overwrite=True)
             return
         raise InputError(
             f"the periods and people of {self.folder} are told apart by {(known or by)['by']}, {_by_columns(reading)}, but these "
@@ -506,14 +499,6 @@ def unit_name(plan: SeriesPlan) -> str:
 def _by_columns(told: ToldApart) -> str:
     """In words, for messages."""
     return json.dumps({**told.clock, "user": told.user}, sort_keys=True)
-
-
-def _copy(path: Path, new: Path) -> None:
-    shutil.copyfile(path, new)
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 @contextmanager

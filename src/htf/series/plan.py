@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from htf.base import arguments
 from htf.errors import InputError
-from htf.files import write_whole
+from htf.files import write_text
 from htf.frame.domain import Domain
 from htf.privacy.budget import digest_of
 from htf.privacy.epsilon import Epsilon
@@ -218,8 +218,7 @@ def write_plan(plan: SeriesPlan, folder: Path) -> None:
     for name in MAPS:
         if name in said:
             said[name] = {"axes": said[name], "layer": _layer_of(getattr(plan.recipe, name))}
-    text = json.dumps(said, indent=2) + "\n"
-    write_whole(folder / PLAN, lambda unfinished: _write_text(unfinished, text))
+    write_text(folder / PLAN, json.dumps(said, indent=2) + "\n")
 
 
 def read_plan(folder: Path) -> SeriesPlan:
@@ -275,7 +274,3 @@ def _with_layer(axes: dict[str, Any], layer: list[list[Any]]) -> Domain:
 def is_series(path: Path) -> bool:
     """Whether a folder holds a series."""
     return (path / PLAN).is_file()
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")

@@ -10,11 +10,12 @@ from htf.errors import HtfError
 from htf.privacy.account import PUBLISHED
 from htf.privacy.budget import digest_of
 from htf.privacy.epsilon import Epsilon
+from htf.release.file import read
 from htf.release.release import Release
 from htf.series.borrowing import BORROWED_FROM, background_of
 from htf.series.folder import Released, unfinished, unit_name
 from htf.series.series import Series
-from htf.verification import Check, verify
+from htf.verification import Check, verify_file
 
 
 def verify_series(folder: str | Path) -> list[Check]:
@@ -48,11 +49,11 @@ def verify_series(folder: str | Path) -> list[Check]:
 
 def _check_release(series: Series, one: Released, digests: dict[str, str]) -> Check:
     """A release is sound, and is what the plan says."""
-    wrong = [check.name for check in verify(one.path) if not check.passed]
     try:
-        release = Release.load(one.path)
+        file = read(one.path)
     except HtfError as error:
         return Check(one.label, False, str(error))
+    wrong, release = [check.name for check in verify_file(file) if not check.passed], file.release
     if release.domain != series.plan.domain:
         wrong.append("another map")
     if release.epsilon != series.plan.each:

@@ -210,13 +210,11 @@ def _is_taken(error: Exception) -> bool:
     return isinstance(error, OSError) and error.errno == errno.EADDRINUSE
 
 
-def read_tls(certificate: Path | None, key: Path | None) -> Tls | None:
-    """The certificate and key: both or neither. They are refused if they cannot be used."""
-    if certificate is None and key is None:
+def read_tls(files: tuple[Path, Path] | None) -> Tls | None:
+    """The certificate and key, if they are given. They are refused if they cannot be used."""
+    if files is None:
         return None
-    if certificate is None or key is None:
-        raise InputError("TLS needs both --tls-cert and --tls-key")
-    tls = Tls(certificate, key)
+    tls = Tls(*files)
     for path in (tls.certificate, tls.key):
         if not is_file(path):
             raise InputError(f"there is no file {path}")

@@ -47,10 +47,8 @@ def compare_mechanisms(
     x_column: str,
     y_column: str,
     bounds: str | None,
-    around: str | None,
     cells: str | None,
     mechanisms: str | None,
-    rivals: str,
     epsilons: str,
     workloads: str,
     queries: int,
@@ -61,9 +59,9 @@ def compare_mechanisms(
     overwrite: bool,
 ) -> None:
     """Run mechanisms, and rivals if wanted, and show, draw and write how far off each is."""
-    data_set = open_data(points, (x_column, y_column), bounds, around, cells)
+    data_set = open_data(points, (x_column, y_column), bounds, cells)
     check_results_folder(folder, [points, *workloads.split(",")], overwrite)
-    field = _read_field(mechanisms, rivals, data_set.domain)
+    field = _read_field(mechanisms, data_set.domain)
     chosen = dict.fromkeys(str(Epsilon.of(part.strip())) for part in epsilons.split(","))
     bench = Bench(tuple(read_workloads(workloads)), queries, seed)
     check_data(bench, data_set)
@@ -94,11 +92,12 @@ class Field:
         return [*contenders(self.named), *self.rivals]
 
 
-def _read_field(mechanisms: str | None, rivals: str, domain: Domain) -> Field:
-    if rivals != TUNED:
-        return Field(read_specs(ALL if mechanisms is None else mechanisms, domain), [], [])
-    text = DEFAULT_MECHANISM if mechanisms is None else mechanisms
+def _read_field(mechanisms: str | None, domain: Domain) -> Field:
+    parts = (mechanisms or ALL).split(",")
+    text = ",".join(part for part in parts if part.strip() != TUNED) or DEFAULT_MECHANISM
     named = read_specs(text, domain)
+    if TUNED not in map(str.strip, parts):
+        return Field(named, [], [])
     return Field(named, judged_specs(named, text), tuned_rivals(domain))
 
 

@@ -17,22 +17,14 @@ from htf_bench.cli.options import MOST_QUERIES, MOST_RUNS, options_of_runs
 @option_of(MapOptions, "x_column", default="lon", show_default=True, help="Column of x.")
 @option_of(MapOptions, "y_column", default="lat", show_default=True, help="Column of y.")
 @option_of(MapOptions, "bounds", help="Bounds of the map.")
-@option_of(MapOptions, "around")
 @option_of(MapOptions, "cells", default=None, help="Cells of the grid per side.  [default: 1024]")
 @click.option(
     "--mechanisms",
-    show_default="all, or htf with --rivals tuned",
+    show_default="all",
     metavar="NAME:PARAMETER=VALUE:…,…",
     help="See `htf mechanisms`. `all` means every one, trees at several heights. For comparison, rounding and cell-key "
-    "are what statistical offices did before; they are not private.",
-)
-@click.option(
-    "--rivals",
-    default="as-published",
-    show_default=True,
-    type=click.Choice(["as-published", "tuned"]),
-    help="`tuned` also runs UG, AG, PrivTree and quadtrees at many settings each, and compares the "
-    "mechanisms with the best of them, picked in hindsight.",
+    "are what statistical offices did before; they are not private. `tuned` stands for UG, AG, PrivTree and quadtrees at "
+    "many settings each: the others (htf if there are none) are compared with the best of them, picked in hindsight.",
 )
 @click.option(
     "--epsilons", default="0.1,0.3,0.5", show_default=True, help="Epsilons, separated by commas."

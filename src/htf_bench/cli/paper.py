@@ -52,7 +52,7 @@ def paper(
 
     scale = QUICK if quick else FULL
     own = [
-        experiments.open_data(text, (x_column, y_column), place, None, None)
+        experiments.open_data(text, (x_column, y_column), place, None)
         for text, place in _pair_with_bounds(points, bounds)
     ]
     experiments.check_results_folder(folder, points, overwrite)
