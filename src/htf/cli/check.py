@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.base.options import words_of
-from htf.cli.declared import options_of
-from htf.cli.options import json_option
+from htf.base.options import argument, words_of
+from htf.cli.declared import from_signature, options_of
+from htf.cli.options import JSON
 from htf.cli.points import fill_recipe, is_recipe, name_of_points
 from htf.cli.screen import progress_bar, say, say_json
 from htf.errors import InputError
@@ -27,10 +27,9 @@ OF_POINTS = (
 
 
 @click.command()
-@click.argument("points")
 @options_of(Recipe, only=(*OF_A_MAP, *OF_POINTS))
-@json_option
-def check(points: str, as_json: bool, **given: Any) -> None:
+@from_signature
+def check(points: str = argument(), as_json: bool = JSON, **given: Any) -> None:
     """Look at points before a release. For the curator's eyes only.
 
     It counts rows, different people and what cannot be read, exactly and without noise: do not publish what it prints. It

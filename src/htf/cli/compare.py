@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.cli.questions import Asking, ask, question_options
-from htf.cli.types import FileName
+from htf.base.options import argument
+from htf.cli.declared import from_signature, options_of, take
+from htf.cli.questions import Asking, ask
 
 if TYPE_CHECKING:
     from htf.query.question import Question
@@ -18,10 +19,11 @@ SQUARES = 8  # along the longer side of the map, where nothing is asked for in p
 
 
 @click.command()
-@click.argument("before", type=FileName(), metavar="BEFORE")
-@click.argument("after", type=FileName(), metavar="AFTER")
-@question_options
-def compare(before: Path, after: Path, **given: Any) -> None:
+@from_signature
+@options_of(Asking)
+def compare(
+    before: Path = argument("BEFORE"), after: Path = argument("AFTER"), **given: Any
+) -> None:
     """Show what changed from the release BEFORE to the release AFTER, and what of it is more than noise.
 
     Without boxes, polygons or zones, the map that both cover is divided into squares. The change is the difference of
@@ -32,7 +34,7 @@ def compare(before: Path, after: Path, **given: Any) -> None:
     from htf.query.change import check_comparable
     from htf.release.release import Release
 
-    asking = Asking(**given)
+    asking = Asking(**take(Asking, given))
     asking.check((before, after))
     old, new = (Release.load(one) for one in (before, after))
     check_comparable(new, old)

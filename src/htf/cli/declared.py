@@ -1,4 +1,5 @@
-"""Command-line options made of the fields of dataclasses (htf.base.options): each option stands once.
+"""Command-line options made of the fields of dataclasses, or of the defaults in a command's signature (htf.base.options): each
+option stands once.
 
 Most fields are an option each. Those of a group share one, which is given once for each: `--read decimal=, --read table=trips`.
 """
@@ -7,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, make_dataclass
+from inspect import signature
 from textwrap import wrap
 from typing import Any, TypeVar
 
@@ -16,10 +18,10 @@ from click.shell_completion import CompletionItem
 
 from htf.base import numerals
 from htf.base.options import AUTO, EITHER, LAST, OPTION, Group, Joint, Option
-from htf.cli.types import FileName, WholeNumber, WholeNumberOr
+from htf.cli.types import FileName, Number, WholeNumber, WholeNumberOr
 
 F = TypeVar("F", bound=Callable[..., Any])
-SEVERAL = ("tuple[str, ...]", "Texts")
+SEVERAL = {"tuple[str, ...]": "str", "tuple[Path, ...]": "Path", "Texts": "str"}
 FLAGS_COLUMN = 34  # of help: what Click leaves for flags and the margin
 # By the type of a field, without "or None". All else is text.
 TYPES: dict[str, click.ParamType[Any]] = {
@@ -27,7 +29,9 @@ TYPES: dict[str, click.ParamType[Any]] = {
     "int | str": WholeNumberOr(AUTO, 1),
     "Path": FileName(),
     "Path | str": FileName(),
+    "Folder": FileName(file_okay=False),
 }
+RANGES: dict[str, Any] = {"int": WholeNumber, "float": Number}
 
 
 def options_of(
@@ -54,6 +58,15 @@ def options_of(
         return command
 
     return decorate
+
+
+def from_signature(command: F) -> F:
+    """A decorator: the options and arguments that stand as defaults in the signature of a command."""
+    given = signature(command).parameters.items()
+    own = [
+        (name, one.annotation, one.default) for name, one in given if isinstance(one.default, Field)
+    ]
+    return options_of(make_dataclass("Given", own, kw_only=True))(command)
 
 
 def option_of(declaration: type, name: str, **changes: Any) -> Callable[[F], F]:
@@ -98,20 +111,32 @@ def _kind(field: Field[Any]) -> str:
     return str(field.type).removesuffix(" | None")
 
 
+def _type(field: Field[Any]) -> click.ParamType[Any] | None:
+    """How one value is read. None: as text."""
+    option, kind = _option(field), SEVERAL.get(_kind(field), _kind(field))
+    if option.choices:
+        return click.Choice(option.choices)
+    return RANGES[kind](*option.within) if option.within else TYPES.get(kind)
+
+
 def _make(field: Field[Any], **changes: Any) -> Callable[[F], F]:
-    option, kind = _option(field), _kind(field)
-    flags = option.flag or option.spoken(field.name)
-    settings: dict[str, Any] = {"help": option.help, "metavar": option.metavar}
+    option, kind, is_required = _option(field), _kind(field), field.default is MISSING
+    settings: dict[str, Any] = {"metavar": option.metavar}
+    if option.read is None:
+        settings["type"] = _type(field)
+    if option.is_argument:
+        number = -1 if kind in SEVERAL else 1
+        return click.argument(field.name, nargs=number, required=is_required, **settings)
+    settings["help"] = option.help
     if kind == "bool":
         settings["is_flag"] = True
     elif kind in SEVERAL:
         settings["multiple"] = True
-    elif field.default is MISSING:
+    elif is_required:
         settings["required"] = True
     elif field.default is not None and option.read is None:
         settings |= {"default": field.default, "show_default": True}
-    if option.read is None:
-        settings["type"] = TYPES.get(kind)
+    flags = option.flag or option.spoken(field.name)
     return click.option(*flags.split(), field.name, **{**settings, **changes})
 
 
@@ -161,7 +186,7 @@ class Part(click.ParamType[Any]):
         self, field: Field[Any], text: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
         """The value of a field. If an option has a reading of its own, that comes later."""
-        kind = TYPES.get(_kind(field))
+        kind = _type(field)
         if kind is None or _option(field).read is not None:
             return text
         try:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from htf.base.options import option
+from htf.cli.declared import from_signature
 from htf.cli.options import MOST_POINTS
 from htf.cli.screen import progress_bar, say, show_notes, show_table
-from htf.cli.types import FileName, WholeNumber
+from htf.cli.types import Folder
 from htf.errors import MissingExtraError, OutputError
 from htf.estimation.level import LEVEL_TEXT
 from htf.files import check_output, make_folder, write_whole
@@ -39,22 +41,12 @@ SAMPLE_BOXES = {
 
 
 @click.command()
-@click.option(
-    "--out",
-    default="htf-demo",
-    show_default=True,
-    type=FileName(file_okay=False),
-    help="Folder for the results.",
-)
-@click.option(
-    "--points",
-    type=WholeNumber(1, MOST_POINTS),
-    default=1_000_000,
-    show_default=True,
-    help="Number of made-up points.",
-)
-@click.option("--overwrite", is_flag=True, help="Replace the results of an earlier `htf demo`.")
-def demo(out: Path, points: int, overwrite: bool) -> None:
+@from_signature
+def demo(
+    out: Folder = option("Folder for the results.", default="htf-demo"),
+    points: int = option("Number of made-up points.", default=1_000_000, within=(1, MOST_POINTS)),
+    overwrite: bool = option("Replace the results of an earlier `htf demo`."),
+) -> None:
     """Release a made-up city, compare counts with the truth, and draw the map."""
     from htf.frame.domain import Domain
     from htf.ingest.points import read_points

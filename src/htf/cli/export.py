@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from htf.cli.options import output_option, overwrite_option, release_argument, where_option
+from htf.base.options import option
+from htf.cli.declared import from_signature
+from htf.cli.options import OUTPUT, OVERWRITE, RELEASE, WHERE
 from htf.cli.screen import progress_bar, say, warn_if_not_private
-from htf.cli.types import WholeNumber
 from htf.errors import InputError
 from htf.files import check_output
 from htf.query.texts import read_numbers, read_where
@@ -29,31 +30,21 @@ MOST_PIXELS = 8192  # per side; drawing that many takes about 3 GB of memory
 
 
 @click.command()
-@release_argument
-@output_option
-@click.option(
-    "--pixels",
-    type=WholeNumber(1, MOST_PIXELS),
-    help="For a .tif: pixels per side, at most, and never more than cells.  [default: 1024]",
-)
-@click.option(
-    "--max-zoom",
-    type=WholeNumber(0, 24),
-    help="For .pmtiles: the deepest zoom.  [default: where all is shown]",
-)
-@click.option("--h3", "resolution", type=WholeNumber(0, 15), help="H3 hexagons instead of leaves.")
-@click.option("--grid", metavar="NX,NY", help="A grid of NX x NY rectangles instead of leaves.")
-@where_option
-@overwrite_option
+@from_signature
 def export(
-    release_file: Path,
-    output: Path,
-    pixels: int | None,
-    max_zoom: int | None,
-    resolution: int | None,
-    grid: str | None,
-    where: tuple[str, ...],
-    overwrite: bool,
+    release_file: Path = RELEASE,
+    output: Path = OUTPUT,
+    pixels: int | None = option(
+        "For a .tif: pixels per side, at most, and never more than cells.  [default: 1024]",
+        within=(1, MOST_PIXELS),
+    ),
+    max_zoom: int | None = option(
+        "For .pmtiles: the deepest zoom.  [default: where all is shown]", within=(0, 24)
+    ),
+    resolution: int | None = option("H3 hexagons instead of leaves.", flag="--h3", within=(0, 15)),
+    grid: str | None = option("A grid of NX x NY rectangles instead of leaves.", "NX,NY"),
+    where: tuple[str, ...] = WHERE,
+    overwrite: bool = OVERWRITE,
 ) -> None:
     """Turn a release into a layer, a raster or map tiles for GIS tools. The ending sets the format.
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from htf.base.options import option
+from htf.cli.declared import from_signature
 from htf.cli.meaning import say_meaning
-from htf.cli.options import json_option, overwrite_option, release_argument
+from htf.cli.options import JSON, OVERWRITE, RELEASE
 from htf.cli.priors import show_priors
 from htf.cli.screen import console, say, say_json, show_table, warn_if_not_private
-from htf.cli.types import FileName
 from htf.errors import InputError
 from htf.files import check_output, write_whole
 from htf.privacy.protection import OF_RECORDS, PERSON, RECORDS
@@ -27,17 +28,15 @@ ONCE_PER = {"hour": "one per hour", "day": "one per day", "all": "one"}
 
 
 @click.command()
-@release_argument
-@json_option
-@click.option(
-    "--registry",
-    is_flag=True,
-    help="Write a record for the public registry of deployments of differential privacy, as YAML.",
-)
-@click.option("-o", "--output", type=FileName(), help="With --registry: file to write, .yaml.")
-@overwrite_option
+@from_signature
 def info(
-    release_file: Path, as_json: bool, registry: bool, output: Path | None, overwrite: bool
+    release_file: Path = RELEASE,
+    as_json: bool = JSON,
+    registry: bool = option(
+        "Write a record for the public registry of deployments of differential privacy, as YAML."
+    ),
+    output: Path | None = option("With --registry: file to write, .yaml.", flag="-o --output"),
+    overwrite: bool = OVERWRITE,
 ) -> None:
     """Show the privacy statement, the ledger, the mechanism and its parameters.
 

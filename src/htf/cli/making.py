@@ -9,14 +9,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
+from htf.base.options import option
 from htf.cli import streams
 from htf.cli.charging import note_account, report_charge
 from htf.cli.meaning import say_meaning
-from htf.cli.options import points_about_option
+from htf.cli.options import MOST_POINTS
 from htf.cli.priors import say_trust
 from htf.cli.screen import progress_bar, say, warn_if_not_private
 from htf.errors import OutputError
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from htf.recipes.recipe import Recipe
     from htf.release.release import Release
 
-F = TypeVar("F", bound=Callable[..., Any])
 NOT_TRIED = (
     "Not tried: whether numbers and times can be read, and whether places are inside the bounds. `htf check` tries that, "
     "of a recipe too (--save-recipe), for your eyes only."
@@ -39,27 +39,16 @@ NOT_TRIED = (
 class Asking:
     """Whether the curator sees before a charge what it buys, and may stop."""
 
-    dry_run: bool = False
-    yes: bool = True
-    points: int | None = None
-
-    @classmethod
-    def of(cls, given: dict[str, Any]) -> Asking:
-        return cls(given["dry_run"], given["yes"], given["points_about"])
-
-
-def asking_options(command: F) -> F:
-    """The options of a command that charges."""
-    yes = click.option("--yes", is_flag=True, help="Do not ask before a charge at a terminal.")
-    dry_run = click.option(
-        "--dry-run",
-        is_flag=True,
-        help="Say what would be spent and what error to expect. Counts no record, charges nothing, makes no release.",
+    dry_run: bool = option(
+        "Say what would be spent and what error to expect. Counts no record, charges nothing, makes no release.",
+        default=False,
     )
-    points = points_about_option(
-        "Roughly how many records you have, for the error that is simulated."
+    yes: bool = option("Do not ask before a charge at a terminal.", default=True)
+    points_about: int | None = option(
+        "Roughly how many records you have, for the error that is simulated.",
+        "N",
+        within=(1, MOST_POINTS),
     )
-    return dry_run(yes(points(command)))
 
 
 @dataclass(frozen=True)
@@ -119,7 +108,7 @@ def _goes_on(prepared: Prepared, asking: Asking) -> bool:
     if asking.dry_run:
         prepared.try_source()
     say_before(prepared.domain, quote, budget)
-    say_error(prepared, asking.points)
+    say_error(prepared, asking.points_about)
     if asking.dry_run:
         say(
             f"This was a dry run: nothing was charged, and no release was made. {NOT_TRIED}",

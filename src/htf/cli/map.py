@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.cli.options import overwrite_option, where_option
+from htf.base.options import argument, option
+from htf.cli.declared import from_signature
+from htf.cli.options import OVERWRITE, WHERE
 from htf.cli.screen import progress_bar, say, warn_if_not_private
-from htf.cli.types import FileName
 from htf.errors import InputError
 from htf.files import check_output
 from htf.query.texts import read_where
@@ -22,69 +23,30 @@ if TYPE_CHECKING:
 
 
 @click.command(name="map")
-@click.argument("release_files", metavar="RELEASE [SECOND] | SERIES", nargs=-1, type=FileName())
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=FileName(),
-    help="File to write: .html, .png, .svg or .pdf.",
-)
-@where_option
-@click.option(
-    "--axes",
-    default="x,y",
-    show_default=True,
-    metavar="FIRST,SECOND",
-    help="The two axes to draw, e.g. dest_x,dest_y.",
-)
-@click.option(
-    "--by",
-    metavar="AXIS",
-    help="Draw one panel per step or name of this axis, at most 24.",
-)
-@click.option(
-    "--level", metavar="LEVEL", help="Level of zones, e.g. district. [default: the lowest]"
-)
-@click.option("--boxes", is_flag=True, help="Add the outlines of the leaves.")
-@click.option("--difference", is_flag=True, help="Draw the first release minus the second.")
-@click.option(
-    "--distinct",
-    is_flag=True,
-    help="Draw the table of different people in the boxes of a fixed grid, if the release has one.",
-)
-@click.option(
-    "--style",
-    metavar="URL",
-    help="For .html: a base map (a MapLibre style or tiles), which the page then downloads.",
-)
-@click.option("--title", metavar="TEXT", help="A title above the map.")
-@click.option(
-    "--basemap",
-    type=FileName(),
-    help="For .html: a .pmtiles file of vector tiles, such as streets. The page carries those around its map.",
-)
-@click.option(
-    "--no-basemap",
-    is_flag=True,
-    help="Leave out water, borders and names of places.",
-)
-@overwrite_option
+@from_signature
 def draw_map(
-    release_files: tuple[Path, ...],
-    output: Path,
-    where: tuple[str, ...],
-    axes: str,
-    by: str | None,
-    level: str | None,
-    boxes: bool,
-    difference: bool,
-    distinct: bool,
-    style: str | None,
-    title: str | None,
-    basemap: Path | None,
-    no_basemap: bool,
-    overwrite: bool,
+    release_files: tuple[Path, ...] = argument("RELEASE [SECOND] | SERIES", default=()),
+    output: Path = option(
+        "File to write: .html, .png, .svg or .pdf.", default=MISSING, flag="-o --output"
+    ),
+    where: tuple[str, ...] = WHERE,
+    axes: str = option("The two axes to draw, e.g. dest_x,dest_y.", "FIRST,SECOND", default="x,y"),
+    by: str | None = option("Draw one panel per step or name of this axis, at most 24.", "AXIS"),
+    level: str | None = option("Level of zones, e.g. district. [default: the lowest]", "LEVEL"),
+    boxes: bool = option("Add the outlines of the leaves."),
+    difference: bool = option("Draw the first release minus the second."),
+    distinct: bool = option(
+        "Draw the table of different people in the boxes of a fixed grid, if the release has one."
+    ),
+    style: str | None = option(
+        "For .html: a base map (a MapLibre style or tiles), which the page then downloads.", "URL"
+    ),
+    title: str | None = option("A title above the map.", "TEXT"),
+    basemap: Path | None = option(
+        "For .html: a .pmtiles file of vector tiles, such as streets. The page carries those around its map."
+    ),
+    no_basemap: bool = option("Leave out water, borders and names of places."),
+    overwrite: bool = OVERWRITE,
 ) -> None:
     """Draw a release as a map, compare two, or go through a series. Axes that are not drawn are summed.
 

@@ -6,13 +6,14 @@ import json
 
 import click
 
-from htf.cli.options import json_option
+from htf.cli.declared import from_signature
+from htf.cli.options import JSON
 from htf.cli.screen import console, say, say_json, show_table
 
 
 @click.command()
-@json_option
-def mechanisms(as_json: bool) -> None:
+@from_signature
+def mechanisms(as_json: bool = JSON) -> None:
     """List the mechanisms, their parameters with defaults, and where they come from."""
     from htf.mechanisms import refused, registry
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import MISSING
 from typing import Any, TypeVar
 
 import click
 
-from htf.cli.types import FileName, WholeNumber
+from htf.base.options import argument, option
+from htf.cli.types import WholeNumber
 from htf.privacy.protection import PERIODS, PERSON, RECORD, Protection
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -18,26 +20,17 @@ UNITS = {
     **{f"{PERSON}-{per}": Protection(PERSON, per=per) for per in PERIODS},
 }
 
-release_argument = click.argument("release_file", metavar="RELEASE", type=FileName())
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-overwrite_option = click.option(
-    "--overwrite", is_flag=True, help="Replace the output if it exists. Never replaces a release."
+# Of fields of dataclasses and of signatures (htf.cli.declared).
+RELEASE = argument("RELEASE")
+JSON = option("Print JSON.", default=False, flag="--json")
+OVERWRITE = option(
+    "Replace the output if it exists. Never replaces a release.", default=False, flag="--overwrite"
 )
-output_option = click.option(
-    "-o", "--output", required=True, type=FileName(), help="File to write."
-)
-where_option = click.option(
-    "--where",
-    multiple=True,
-    metavar="AXIS=LOW:HIGH",
-    help="Range of a further axis, e.g. hour=7:10. Can be repeated; other axes count in full.",
-)
-unit_option = click.option(
-    "--unit",
-    type=click.Choice(list(UNITS)),
-    default=RECORD,
-    show_default=True,
-    help="What epsilon protects.",
+OUTPUT = option("File to write.", default=MISSING, flag="-o --output")
+WHERE = option(
+    "Range of a further axis, e.g. hour=7:10. Can be repeated; other axes count in full.",
+    "AXIS=LOW:HIGH",
+    default=(),
 )
 
 
@@ -46,6 +39,4 @@ def points_about_option(help: str) -> Callable[[F], F]:
     return click.option("--points-about", type=WholeNumber(1, MOST_POINTS), metavar="N", help=help)
 
 
-def noise_option(metavar: str, help: str) -> Callable[[F], F]:
-    """Where the noise of a release comes from."""
-    return click.option("--noise", default="opendp", show_default=True, metavar=metavar, help=help)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

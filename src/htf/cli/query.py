@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.cli.options import release_argument
-from htf.cli.questions import Asking, ask, question_options
-from htf.cli.types import FileName
+from htf.base.options import option
+from htf.cli.declared import from_signature, options_of, take
+from htf.cli.options import RELEASE
+from htf.cli.questions import Asking, ask
 from htf.errors import InputError
 from htf.query.columns import COLUMNS, COUNTED, COUNTED_MEANS
 
@@ -31,24 +32,21 @@ class AnswersCommand(click.Command):
 
 
 @click.command(cls=AnswersCommand)
-@release_argument
-@click.option(
-    "--change", is_flag=True, help="Of a series: what changed from each period to the next."
-)
-@click.option(
-    "--distinct",
-    is_flag=True,
-    help="Show the table of different people in the boxes of a fixed grid, if the release has one.",
-)
-@click.option(
-    "--per",
-    type=FileName(),
-    metavar="RELEASE",
-    help="For a release with a weight: another release of the number of the same records. The answers are then means, "
-    "the sum divided by that number.",
-)
-@question_options
-def query(release_file: Path, change: bool, distinct: bool, per: Path | None, **given: Any) -> None:
+@from_signature
+@options_of(Asking)
+def query(
+    release_file: Path = RELEASE,
+    change: bool = option("Of a series: what changed from each period to the next."),
+    distinct: bool = option(
+        "Show the table of different people in the boxes of a fixed grid, if the release has one."
+    ),
+    per: Path | None = option(
+        "For a release with a weight: another release of the number of the same records. The answers are then means, "
+        "the sum divided by that number.",
+        "RELEASE",
+    ),
+    **given: Any,
+) -> None:
     """Count the records or split people in boxes or polygons, with a standard error and an interval.
 
     Without boxes or polygons, the whole map is counted; of a release of zones, each zone. If the release has
@@ -66,7 +64,7 @@ def query(release_file: Path, change: bool, distinct: bool, per: Path | None, **
     from htf.release.release import Release
     from htf.series.plan import is_series
 
-    asking, of_series = Asking(**given), is_series(release_file)
+    asking, of_series = Asking(**take(Asking, given)), is_series(release_file)
     if change and not of_series:
         raise InputError("--change is for a series: compare two releases with `htf compare`")
     if distinct and not (asking.is_of_nothing and not asking.where and per is None):

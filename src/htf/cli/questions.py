@@ -6,13 +6,11 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
-
-from htf.cli.options import json_option, overwrite_option, where_option
+from htf.base.options import option
+from htf.cli.options import JSON, OVERWRITE, WHERE
 from htf.cli.screen import progress_bar, say, say_json, show_whole_answer, warn_if_not_private
-from htf.cli.types import FileName
 from htf.errors import InputError
 from htf.files import check_output
 from htf.query.polygon_files import FORMATS
@@ -27,69 +25,38 @@ if TYPE_CHECKING:
     from htf.query.where import Where
 
 PERIOD = "period"  # what `--by` of a series may name as well, although it is always there
-OPTIONS = (
-    click.option("--box", "boxes", multiple=True, metavar="W,S,E,N", help="A box. Can be repeated."),
-    click.option(
-        "--boxes",
-        "boxes_file",
-        type=FileName(),
-        help="CSV file of boxes, with columns west, south, east, north and, for further axes, e.g. hour_low, "
-        "hour_high. Other columns, such as names, are copied to the answers.",
-    ),
-    click.option(
-        "--polygons", "polygons_file", type=FileName(), help=f"File of polygons: {FORMATS}."
-    ),
-    click.option(
-        "--by",
-        multiple=True,
-        metavar="NAME",
-        help="A row for each step or name of an axis, or for each name of a level, e.g. hour or district. Can be repeated. With --polygons: the column that "
-        "names them.  [default there: the only column of text]",
-    ),
-    click.option(
-        "--zone", "zones", multiple=True, metavar="NAME", help="A zone of any level. Can be repeated."
-    ),
-    click.option(
-        "--level",
-        "levels",
-        multiple=True,
-        metavar="LEVEL",
-        help="A row for each zone of a level, e.g. district; of trips, for each pair. zone:district is of one axis.",
-    ),
-    where_option,
-    json_option,
-    click.option(
-        "-o",
-        "--output",
-        type=FileName(),
-        help="File to write. Its ending sets the format: .csv, .xlsx, .json, .parquet, .geojson, .gpkg or .fgb; of a series "
-        "also .png, .svg or .pdf.",
-    ),
-    overwrite_option,
-)  # fmt: skip
-
-
-def question_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say what is asked, and where the answer goes."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
 
 
 @dataclass(frozen=True)
 class Asking:
-    """What the options ask for, before any file is read."""
+    """The options that say what is asked, and where the answer goes."""
 
-    boxes: tuple[str, ...]
-    boxes_file: Path | None
-    polygons_file: Path | None
-    by: tuple[str, ...]
-    zones: tuple[str, ...]
-    levels: tuple[str, ...]
-    where: tuple[str, ...]
-    as_json: bool
-    output: Path | None
-    overwrite: bool
+    boxes: tuple[str, ...] = option("A box. Can be repeated.", "W,S,E,N", flag="--box")
+    boxes_file: Path | None = option(
+        "CSV file of boxes, with columns west, south, east, north and, for further axes, e.g. hour_low, "
+        "hour_high. Other columns, such as names, are copied to the answers.",
+        flag="--boxes",
+    )
+    polygons_file: Path | None = option(f"File of polygons: {FORMATS}.", flag="--polygons")
+    by: tuple[str, ...] = option(
+        "A row for each step or name of an axis, or for each name of a level, e.g. hour or district. Can be repeated. With --polygons: the column that "
+        "names them.  [default there: the only column of text]",
+        "NAME",
+    )
+    zones: tuple[str, ...] = option("A zone of any level. Can be repeated.", "NAME", flag="--zone")
+    levels: tuple[str, ...] = option(
+        "A row for each zone of a level, e.g. district; of trips, for each pair. zone:district is of one axis.",
+        "LEVEL",
+        flag="--level",
+    )
+    where: tuple[str, ...] = WHERE
+    as_json: bool = JSON
+    output: Path | None = option(
+        "File to write. Its ending sets the format: .csv, .xlsx, .json, .parquet, .geojson, .gpkg or .fgb; of a series "
+        "also .png, .svg or .pdf.",
+        flag="-o --output",
+    )
+    overwrite: bool = OVERWRITE
 
     def check(self, inputs: Iterable[Path | None], *, of_series: bool = False) -> None:
         """Refuse options that do not go together, and an output that cannot be written, before any work."""

@@ -6,22 +6,23 @@ from pathlib import Path
 
 import click
 
-from htf.cli.options import output_option, overwrite_option, release_argument
+from htf.base.options import option
+from htf.cli.declared import from_signature
+from htf.cli.options import OUTPUT, OVERWRITE, RELEASE
 from htf.cli.screen import progress_bar, say, warn_if_not_private
-from htf.cli.types import WholeNumber
 from htf.query.answer_texts import show_amount, show_count
 
 
 @click.command()
-@release_argument
-@output_option
-@click.option(
-    "--n", "points", type=WholeNumber(0), help="Number of points.  [default: the noisy total]"
-)
-@click.option("--seed", type=WholeNumber(0), help="Seed, to draw the same points again.")
-@overwrite_option
+@from_signature
 def sample(
-    release_file: Path, output: Path, points: int | None, seed: int | None, overwrite: bool
+    release_file: Path = RELEASE,
+    output: Path = OUTPUT,
+    points: int | None = option(
+        "Number of points.  [default: the noisy total]", flag="--n", within=(0, None)
+    ),
+    seed: int | None = option("Seed, to draw the same points again.", within=(0, None)),
+    overwrite: bool = OVERWRITE,
 ) -> None:
     """Draw synthetic points from a release, as .parquet or .csv.
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import MISSING, replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from htf.base.options import argument, option
 from htf.cli.charging import BUDGET as CHARGED
 from htf.cli.charging import notes_charges
-from htf.cli.declared import option_of
-from htf.cli.making import Asking, Run, asking_options, make_release
-from htf.cli.options import json_option, noise_option
+from htf.cli.declared import from_signature, options_of, take
+from htf.cli.making import Asking, Run, make_release
+from htf.cli.options import JSON
 from htf.cli.screen import console, progress_bar, say, say_json, show_table
-from htf.cli.types import FileName, WholeNumber
+from htf.cli.types import Folder
 from htf.errors import InputError, NothingInsideError
-from htf.ingest.reading import Reading
 from htf.recipes.files import read_fields
 from htf.recipes.recipe import Recipe
 from htf.series.periods import KINDS
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from htf.series.folder import Addition
     from htf.series.series import Series
 
-folder_argument = click.argument("folder", type=FileName(file_okay=False), metavar="SERIES")
+SERIES = argument("SERIES")
 
 
 @click.group()
@@ -36,39 +36,20 @@ def series() -> None:
 
 
 @series.command()
-@folder_argument
-@click.argument("recipe_file", type=FileName(), metavar="RECIPE")
-@click.option(
-    "--period",
-    type=click.Choice(list(KINDS)),
-    default="month",
-    show_default=True,
-    help="What each release is of.",
-)
-@click.option(
-    "--releases",
-    type=WholeNumber(1),
-    required=True,
-    help="How many periods there will be, at most.",
-)
-@click.option(
-    "--epsilon-total",
-    help="What one unit loses in the whole series, at most. It is final.  [default: what the releases cost]",
-)
-@click.option(
-    "--epsilon-each",
-    help="What one release costs.  [default: the epsilon of the recipe; without one, all that the unit allows: the total, "
-    "and for persons the total divided by the number of releases]",
-)
-@option_of(Reading, "time", help="Column of times, if the recipe names none.")
+@from_signature
 def init(
-    folder: Path,
-    recipe_file: Path,
-    period: str,
-    releases: int,
-    epsilon_total: str | None,
-    epsilon_each: str | None,
-    time: str | None,
+    folder: Folder = SERIES,
+    recipe_file: Path = argument("RECIPE"),
+    period: str = option("What each release is of.", default="month", choices=KINDS),
+    releases: int = option("How many periods there will be, at most.", default=MISSING),
+    epsilon_total: str | None = option(
+        "What one unit loses in the whole series, at most. It is final.  [default: what the releases cost]"
+    ),
+    epsilon_each: str | None = option(
+        "What one release costs.  [default: the epsilon of the recipe; without one, all that the unit allows: the total, "
+        "and for persons the total divided by the number of releases]"
+    ),
+    time: str | None = option("Column of times, if the recipe names none.", "COLUMN"),
 ) -> None:
     """Write down the plan of a series in the new folder SERIES.
 
@@ -94,42 +75,28 @@ def init(
 
 
 @series.command()
-@folder_argument
-@click.argument("points")
-@click.option(
-    "--period", "period", required=True, metavar="PERIOD", help="The period, e.g. 2026-03."
-)
-@noise_option("opendp|fast", "Source of noise. Seeded noise is not private, so a series has none.")
-@option_of(
-    Reading,
-    "allow_empty",
-    help="Release the period even if no record is in it: a missing release would tell that nobody was there.",
-)
-@click.option(
-    "--correct",
-    is_flag=True,
-    help="Release the period once more, as a correction. It is charged again.",
-)
-@click.option(
-    "--resume",
-    is_flag=True,
-    help="Resume an interrupted release of this period under its own charge. Only if nobody saw anything of it.",
-)
-@click.option(
-    "--take-from-later",
-    is_flag=True,
-    help="Correct a period of a series of persons although later periods can then not all be released.",
-)
-@asking_options
+@from_signature
+@options_of(Asking)
 @notes_charges
 def add(
-    folder: Path,
-    points: str,
-    period: str,
-    allow_empty: bool,
-    correct: bool,
-    resume: bool,
-    take_from_later: bool,
+    folder: Folder = SERIES,
+    points: str = argument(),
+    period: str = option("The period, e.g. 2026-03.", "PERIOD", default=MISSING),
+    noise: str = option(
+        "Source of noise. Seeded noise is not private, so a series has none.",
+        "opendp|fast",
+        default="opendp",
+    ),
+    allow_empty: bool = option(
+        "Release the period even if no record is in it: a missing release would tell that nobody was there."
+    ),
+    correct: bool = option("Release the period once more, as a correction. It is charged again."),
+    resume: bool = option(
+        "Resume an interrupted release of this period under its own charge. Only if nobody saw anything of it."
+    ),
+    take_from_later: bool = option(
+        "Correct a period of a series of persons although later periods can then not all be released."
+    ),
     **given: Any,
 ) -> None:
     """Charge and release one more period of SERIES, from POINTS.
@@ -140,7 +107,7 @@ def add(
     from htf.release.release import Release
     from htf.series.series import Series
 
-    opened, asking = Series(folder), Asking.of(given)
+    opened, asking = Series(folder), Asking(**take(Asking, given))
     if resume and asking.dry_run:
         raise InputError("--resume is under a charge that was made: leave out --dry-run")
     asking = replace(asking, yes=asking.yes or resume)  # nothing is charged then
@@ -156,7 +123,7 @@ def add(
         if addition.told:
             say(addition.told)
         try:
-            make_release(recipe, given["noise"], _run(opened, addition), asking)
+            make_release(recipe, noise, _run(opened, addition), asking)
         except NothingInsideError as error:
             raise NothingInsideError(_nothing(error, addition, recipe)) from None
 
@@ -186,9 +153,8 @@ def _run(opened: Series, addition: Addition) -> Run:
 
 
 @series.command()
-@folder_argument
-@click.argument("release_file", type=FileName(), metavar="FILE")
-def adopt(folder: Path, release_file: Path) -> None:
+@from_signature
+def adopt(folder: Folder = SERIES, release_file: Path = argument("FILE")) -> None:
     """Bring a release of SERIES in that was saved elsewhere: FILE.
 
     That happens if its place in the folder could not be written when the release was done. FILE names its charge, which
@@ -202,15 +168,13 @@ def adopt(folder: Path, release_file: Path) -> None:
 
 
 @series.command()
-@folder_argument
-@click.option(
-    "-o",
-    "--output",
-    type=FileName(file_okay=False),
-    required=True,
-    help="New folder for the revised releases.",
-)
-def revise(folder: Path, output: Path) -> None:
+@from_signature
+def revise(
+    folder: Folder = SERIES,
+    output: Folder = option(
+        "New folder for the revised releases.", default=MISSING, flag="-o --output"
+    ),
+) -> None:
     """Estimate all periods of SERIES anew, with what later ones have told too. This costs nothing.
 
     The releases of the series stay as they are. The revised ones are written to another folder.
@@ -236,9 +200,8 @@ def revise(folder: Path, output: Path) -> None:
 
 
 @series.command()
-@folder_argument
-@json_option
-def show(folder: Path, as_json: bool) -> None:
+@from_signature
+def show(folder: Folder = SERIES, as_json: bool = JSON) -> None:
     """Show the plan of SERIES, its releases, and what is left of its budget."""
     from htf.series.series import Series
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from htf.base.options import argument, option
+from htf.cli.declared import from_signature
 from htf.cli.screen import progress_bar, say, warn_if_not_private
-from htf.cli.types import FileName, Number, WholeNumber
 from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
 
@@ -25,84 +26,35 @@ TOKEN_VARIABLE = "HTF_TOKEN"
 SHORTEST_TOKEN = 16
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
-file_type = FileName()
-
 
 @click.command()
-@click.argument(
-    "release_files", metavar="RELEASE|SERIES...", nargs=-1, required=True, type=file_type
-)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port",
-    default=8000,
-    show_default=True,
-    type=WholeNumber(0, 65535),
-    help="Port; 0 means any free one.",
-)
-@click.option(
-    "--token-file", type=file_type, help=f"Require the token in this file, or in {TOKEN_VARIABLE}."
-)
-@click.option("--tls-cert", type=file_type, help="Certificate (PEM); with --tls-key.")
-@click.option("--tls-key", type=file_type, help="Private key (PEM, without a password).")
-@click.option(
-    "--cors", multiple=True, metavar="ORIGIN", help="Accept requests from pages of this origin."
-)
-@click.option(
-    "--max-mb",
-    default=16.0,
-    show_default=True,
-    type=Number(0.001, 1024),
-    help="Largest body of a request, in MB.",
-)
-@click.option(
-    "--max-seconds",
-    default=30.0,
-    show_default=True,
-    type=Number(0.1, 3600),
-    help="Time limit to send a request, and to answer it.",
-)
-@click.option(
-    "--basemap",
-    type=file_type,
-    help="A .pmtiles file of vector tiles, such as streets, that the page draws below the counts.",
-)
-@click.option(
-    "--no-basemap", is_flag=True, help="Leave out water, borders and names of places on the page."
-)
-@click.option(
-    "--root-path",
-    metavar="PREFIX",
-    default="",
-    help="Path at which a proxy offers the server, such as /maps.",
-)
-@click.option(
-    "--trust-proxy",
-    is_flag=True,
-    help="Believe X-Forwarded-Prefix. Only if nobody reaches the server but through a proxy that sets it.",
-)
-@click.option("--title", help="Title of the page and of the API.")
-@click.option("--logo", type=file_type, help="Logo of the page, .svg or .png, up to 512 KB.")
-@click.option("--log-queries", is_flag=True, help="Log paths, queries and client addresses.")
-@click.option("--allow-not-private", is_flag=True, help="Also serve releases with seeded noise.")
+@from_signature
 def serve(
-    release_files: tuple[Path, ...],
-    host: str,
-    port: int,
-    token_file: Path | None,
-    tls_cert: Path | None,
-    tls_key: Path | None,
-    cors: tuple[str, ...],
-    max_mb: float,
-    max_seconds: float,
-    basemap: Path | None,
-    no_basemap: bool,
-    root_path: str,
-    trust_proxy: bool,
-    title: str | None,
-    logo: Path | None,
-    log_queries: bool,
-    allow_not_private: bool,
+    release_files: tuple[Path, ...] = argument("RELEASE|SERIES..."),
+    host: str = option("Address to listen on.", default="127.0.0.1"),
+    port: int = option("Port; 0 means any free one.", default=8000, within=(0, 65535)),
+    token_file: Path | None = option(f"Require the token in this file, or in {TOKEN_VARIABLE}."),
+    tls_cert: Path | None = option("Certificate (PEM); with --tls-key."),
+    tls_key: Path | None = option("Private key (PEM, without a password)."),
+    cors: tuple[str, ...] = option("Accept requests from pages of this origin.", "ORIGIN"),
+    max_mb: float = option("Largest body of a request, in MB.", default=16.0, within=(0.001, 1024)),
+    max_seconds: float = option(
+        "Time limit to send a request, and to answer it.", default=30.0, within=(0.1, 3600)
+    ),
+    basemap: Path | None = option(
+        "A .pmtiles file of vector tiles, such as streets, that the page draws below the counts."
+    ),
+    no_basemap: bool = option("Leave out water, borders and names of places on the page."),
+    root_path: str | None = option(
+        "Path at which a proxy offers the server, such as /maps.", "PREFIX"
+    ),
+    trust_proxy: bool = option(
+        "Believe X-Forwarded-Prefix. Only if nobody reaches the server but through a proxy that sets it."
+    ),
+    title: str | None = option("Title of the page and of the API."),
+    logo: Path | None = option("Logo of the page, .svg or .png, up to 512 KB."),
+    log_queries: bool = option("Log paths, queries and client addresses."),
+    allow_not_private: bool = option("Also serve releases with seeded noise."),
 ) -> None:
     """Serve counts, polygons and map tiles of releases over HTTP, with a page at /.
 
@@ -126,7 +78,7 @@ def serve(
     from htf.serve.site import read_brand
 
     tls, brand = read_tls(tls_cert, tls_key), read_brand(title, logo)
-    prefix = read_prefix(root_path, "--root-path")
+    prefix = read_prefix(root_path or "", "--root-path")
     with listen(host, port) as sock:
         if token is not None and tls is None and host not in LOCAL:
             say("The token is sent unencrypted: use TLS, here or in a proxy.", err=True)
