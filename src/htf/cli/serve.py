@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from htf.base.options import argument, option
-from htf.cli.declared import from_signature
+from htf.cli.declared import from_signature, options_of, take
 from htf.cli.screen import progress_bar, say, warn_if_not_private
 from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
@@ -27,35 +28,40 @@ SHORTEST_TOKEN = 16
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
-@click.command()
-@from_signature
-def serve(
-    release_files: tuple[Path, ...] = argument("RELEASE|SERIES..."),
-    host: str = option("Address to listen on.", default="127.0.0.1"),
-    port: int = option("Port; 0 means any free one.", default=8000, within=(0, 65535)),
-    token_file: Path | None = option(f"Require the token in this file, or in {TOKEN_VARIABLE}."),
-    tls_cert: Path | None = option("Certificate (PEM); with --tls-key."),
-    tls_key: Path | None = option("Private key (PEM, without a password)."),
-    cors: tuple[str, ...] = option("Accept requests from pages of this origin.", "ORIGIN"),
-    max_mb: float = option("Largest body of a request, in MB.", default=16.0, within=(0.001, 1024)),
+@dataclass(frozen=True, kw_only=True)
+class Serving:
+    """The options of `htf serve`."""
+
+    host: str = option("Address to listen on.", default="127.0.0.1")
+    port: int = option("Port; 0 means any free one.", default=8000, within=(0, 65535))
+    token_file: Path | None = option(f"Require the token in this file, or in {TOKEN_VARIABLE}.")
+    tls_cert: Path | None = option("Certificate (PEM); with --tls-key.")
+    tls_key: Path | None = option("Private key (PEM, without a password).")
+    cors: tuple[str, ...] = option("Accept requests from pages of this origin.", "ORIGIN")
+    max_mb: float = option("Largest body of a request, in MB.", default=16.0, within=(0.001, 1024))
     max_seconds: float = option(
         "Time limit to send a request, and to answer it.", default=30.0, within=(0.1, 3600)
-    ),
+    )
     basemap: Path | None = option(
         "A .pmtiles file of vector tiles, such as streets, that the page draws below the counts."
-    ),
-    no_basemap: bool = option("Leave out water, borders and names of places on the page."),
+    )
+    no_basemap: bool = option("Leave out water, borders and names of places on the page.")
     root_path: str | None = option(
         "Path at which a proxy offers the server, such as /maps.", "PREFIX"
-    ),
+    )
     trust_proxy: bool = option(
         "Believe X-Forwarded-Prefix. Only if nobody reaches the server but through a proxy that sets it."
-    ),
-    title: str | None = option("Title of the page and of the API."),
-    logo: Path | None = option("Logo of the page, .svg or .png, up to 512 KB."),
-    log_queries: bool = option("Log paths, queries and client addresses."),
-    allow_not_private: bool = option("Also serve releases with seeded noise."),
-) -> None:
+    )
+    title: str | None = option("Title of the page and of the API.")
+    logo: Path | None = option("Logo of the page, .svg or .png, up to 512 KB.")
+    log_queries: bool = option("Log paths, queries and client addresses.")
+    allow_not_private: bool = option("Also serve releases with seeded noise.")
+
+
+@click.command()
+@from_signature
+@options_of(Serving)
+def serve(release_files: tuple[Path, ...] = argument("RELEASE|SERIES..."), **given: Any) -> None:
     """Serve counts, polygons and map tiles of releases over HTTP, with a page at /.
 
     A series, the folder that `htf series` made, stands for the last release of each of its periods. The page then has a
@@ -65,10 +71,12 @@ def serve(
     asked. On SIGTERM or Ctrl-C it finishes the requests under way and stops. On SIGHUP it reads the files
     again that have changed, and drops the releases whose files are gone.
     """
-    token = _read_token(token_file)
+    asked = Serving(**take(Serving, given))
+    token = _read_token(asked.token_file)
     _check_installed()
-    streets = _read_basemap(basemap, no_basemap)
-    scheme = "http" if tls_cert is None else "https"
+    streets = _read_basemap(asked.basemap, asked.no_basemap)
+    host, port = asked.host, asked.port
+    scheme = "http" if asked.tls_cert is None else "https"
     place = f"{scheme}://{f'[{host}]' if ':' in host else host}"
     _announce(release_files, f"{place}:{port}" if port else None)
     from htf.serve.app import Service, Settings
@@ -77,22 +85,29 @@ def serve(
     from htf.serve.server import listen, read_tls, run
     from htf.serve.site import read_brand
 
-    tls, brand = read_tls(tls_cert, tls_key), read_brand(title, logo)
-    prefix = read_prefix(root_path or "", "--root-path")
+    tls, brand = read_tls(asked.tls_cert, asked.tls_key), read_brand(asked.title, asked.logo)
+    prefix = read_prefix(asked.root_path or "", "--root-path")
     with listen(host, port) as sock:
         if token is not None and tls is None and host not in LOCAL:
             say("The token is sent unencrypted: use TLS, here or in a proxy.", err=True)
-        limits = Limits(body=int(max_mb * MEGABYTE), seconds=max_seconds)
         settings = Settings(
-            token, cors, log_queries, limits, not no_basemap, brand, streets, prefix, trust_proxy
+            token,
+            asked.cors,
+            asked.log_queries,
+            Limits(body=int(asked.max_mb * MEGABYTE), seconds=asked.max_seconds),
+            not asked.no_basemap,
+            brand,
+            streets,
+            prefix,
+            asked.trust_proxy,
         )
         service = Service(settings=settings)
 
         def tell() -> None:
             say(f"Serving {', '.join(service.holdings)} on {place}:{sock.getsockname()[1]}")
 
-        load = partial(_load, release_files, allow_not_private)
-        reload = partial(_reload, service, release_files, allow_not_private)
+        load = partial(_load, release_files, asked.allow_not_private)
+        reload = partial(_reload, service, release_files, asked.allow_not_private)
         run(service, sock, load, reload, tls, tell)
 
 
