@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,7 +61,7 @@ def show(
 
     accounts = read_accounts(file) if dataset is None else [BudgetFile(file, dataset).account()]
     if as_json:
-        say_json(json.dumps([account.to_dict() for account in accounts], indent=2))
+        say_json([account.to_dict() for account in accounts])
         return
     for account in accounts:
         _show_account(account)
@@ -90,7 +89,7 @@ def check(
     accounts = read_accounts(file)  # damage is refused here
     publications = check_publications(accounts, [file.parent, Path(), *folders])
     if as_json:
-        say_json(json.dumps([publication.to_dict() for publication in publications], indent=2))
+        say_json([publication.to_dict() for publication in publications])
     else:
         _show_publications(file, accounts, publications)
     changed = [str(one.path) for one in publications if one.state == CHANGED]

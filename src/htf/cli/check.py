@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +10,7 @@ from htf.base.options import argument, words_of
 from htf.cli.declared import from_signature, options_of
 from htf.cli.options import JSON
 from htf.cli.points import fill_recipe, is_recipe, name_of_points
-from htf.cli.screen import progress_bar, say, say_json
+from htf.cli.screen import say, say_json, working
 from htf.errors import InputError
 from htf.recipes.recipe import Recipe
 
@@ -47,13 +46,12 @@ def check(points: str = argument(), as_json: bool = JSON, **given: Any) -> None:
         raise InputError(f"{points} does not say where the records are: give it a source")
     domain, reading = _read(recipe)
     told = {name: getattr(recipe, name) for name in OF_A_MAP}
-    with progress_bar() as bar:
-        task = bar.add_task(f"looking at {name_of_points(str(recipe.source))}", total=1.0)
+    with working(f"looking at {name_of_points(str(recipe.source))}", total=1.0) as step:
         found = check_source(
             recipe.source,
             domain,
             reading,
-            progress=lambda share: bar.update(task, completed=share),
+            progress=lambda share: step(completed=share),
             told_map=[
                 word
                 for name, one in told.items()
@@ -63,7 +61,7 @@ def check(points: str = argument(), as_json: bool = JSON, **given: Any) -> None:
             recipe=points if is_recipe(points) else None,
         )
     if as_json:
-        say_json(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        say_json(found.to_dict())
     else:
         say(found)
     if is_recipe(points) and domain is not None:

@@ -13,7 +13,7 @@ import click
 from htf.base.options import option
 from htf.cli.declared import from_signature
 from htf.cli.options import MOST_POINTS
-from htf.cli.screen import progress_bar, say, show_notes, show_table
+from htf.cli.screen import say, show_notes, show_table, working
 from htf.cli.types import Folder
 from htf.errors import MissingExtraError, OutputError
 from htf.estimation.level import LEVEL_TEXT
@@ -55,18 +55,15 @@ def demo(
 
     make_folder(out)
     _check_folder(out, overwrite)
-    with progress_bar() as bar:
-        task = bar.add_task("imagining a city", total=None)
+    with working("imagining a city") as step:
         city = synthetic_city(points)
         domain = Domain.from_bounds(*city.domain_bounds, cells=CELLS)
         write_whole(out / POINTS, lambda path: _write_points(city, path), overwrite=overwrite)
-        bar.update(task, description="counting records per cell")
+        step("counting records per cell")
         matrix = read_points(out / POINTS, domain)
-        release = publish(
-            matrix, EPSILON, progress=lambda label: bar.update(task, description=label)
-        )
+        release = publish(matrix, EPSILON, progress=step)
         release.save(out / RELEASE, overwrite=overwrite)
-        bar.update(task, description="drawing the map")
+        step("drawing the map")
         picture = _draw(release, out / MAP, overwrite)
     _show_answers_beside_truth(city, release)
     _show_files(out, release, picture)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,7 +51,7 @@ def info(
     if wanted is not None:
         _write_record(release, release_file, wanted, overwrite)
     elif as_json:
-        say_json(json.dumps(release.summary(), indent=2))
+        say_json(release.summary())
     else:
         _show(release, release_file)
 

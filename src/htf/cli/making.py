@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from htf.cli.charging import note_account, report_charge
 from htf.cli.meaning import say_meaning
 from htf.cli.options import MOST_POINTS
 from htf.cli.priors import say_trust
-from htf.cli.screen import progress_bar, say, warn_if_not_private
+from htf.cli.screen import say, warn_if_not_private, working
 from htf.errors import OutputError
 from htf.files import SPARE, check_output, spare_folders
 
@@ -138,7 +139,12 @@ def _make(prepared: Prepared, run: Run) -> Release:
     from htf.privacy.budget import still_charged
 
     with ExitStack() as stack:
-        step = _steps(stack)
+        # It appears with the first step: while the data are read, there is another.
+        bar = cache(lambda: stack.enter_context(working("starting")))
+
+        def step(label: str) -> None:
+            bar()(label)
+
         made = replace(prepared, listen=replace(prepared.listen, step=step)).make()
         if run.finish is not None:
             step("borrowing from earlier releases")
@@ -147,20 +153,6 @@ def _make(prepared: Prepared, run: Run) -> Release:
         step(f"writing {run.output.name}")
         _save(run, made)
     return made
-
-
-def _steps(stack: ExitStack) -> Callable[[str], None]:
-    """A progress bar that appears with the first step: while the data are read, there is another."""
-    shown: list[Callable[[str], None]] = []
-
-    def step(label: str) -> None:
-        if not shown:
-            bar = stack.enter_context(progress_bar())
-            task = bar.add_task("starting", total=None)
-            shown.append(lambda one: bar.update(task, description=one))
-        shown[0](label)
-
-    return step
 
 
 def _report(run: Run, made: Release, found: list[str]) -> None:
@@ -232,6 +224,5 @@ def _save_as(run: Run, made: Release, output: Path) -> None:
 @contextmanager
 def reading_bar(name: str) -> Iterator[Callable[[float], None]]:
     """A progress bar for reading the points."""
-    with progress_bar() as bar:
-        task = bar.add_task(f"reading {name}", total=1.0)
-        yield lambda share: bar.update(task, completed=share)
+    with working(f"reading {name}", total=1.0) as step:
+        yield lambda share: step(completed=share)

@@ -12,7 +12,7 @@ import click
 from htf.base.options import argument, option
 from htf.cli.declared import from_signature
 from htf.cli.options import OVERWRITE, WHERE
-from htf.cli.screen import progress_bar, say, warn_if_not_private
+from htf.cli.screen import say, warn_if_not_private, working
 from htf.errors import InputError
 from htf.files import check_output
 from htf.query.texts import read_where
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from htf.query.where import Where
 
 
-@click.command(name="map")
+@click.command()
 @from_signature
-def draw_map(
+def map(
     release_files: tuple[Path, ...] = argument("RELEASE [SECOND] | SERIES", default=()),
     output: Path = option(
         "File to write: .html, .png, .svg or .pdf.", default=MISSING, flag="-o --output"
@@ -81,10 +81,9 @@ def _draw(files: Sequence[Path], output: Path, choices: Choices, looks: dict[str
     is_series = is_one_series(files)
     choices.check(files, is_series=is_series)
     check_output(output, overwrite=looks["overwrite"], inputs=_inputs(files))
-    with progress_bar() as bar:
-        task = bar.add_task("reading", total=None)
+    with working("reading") as step:
         layers = choices.of_series(files[0]) if is_series else choices.of_releases(files)
-        bar.update(task, description="drawing the map")
+        step("drawing the map")
         draw(layers, output, **looks)
     say(f"Wrote {output}: {_shown(layers)}.")
     for release in releases_of(layers):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from htf.cli.declared import from_signature
@@ -21,7 +19,7 @@ def mechanisms(as_json: bool = JSON) -> None:
         say(f"{name} cannot be used: {reason}", err=True)
     described = [mechanism.describe() for mechanism in registry().values()]
     if as_json:
-        say_json(json.dumps(described, indent=2, ensure_ascii=False))
+        say_json(described)
         return
     for mechanism in described:
         console().print(mechanism["name"], style="bold", end="  ")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from htf.base.options import option
 from htf.cli.options import JSON, OVERWRITE, WHERE
-from htf.cli.screen import progress_bar, say, say_json, show_whole_answer, warn_if_not_private
+from htf.cli.screen import say, say_json, show_whole_answer, warn_if_not_private, working
 from htf.errors import InputError
 from htf.files import check_output
 from htf.query.polygon_files import FORMATS
@@ -141,9 +141,8 @@ class Asking:
 
 def ask(description: str, work: Callable[[], Answer]) -> Answer:
     """Ask under a bar. What lies outside is said in the end, in the words of the command line."""
-    with progress_bar() as bar, warnings.catch_warnings():
+    with working(description), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        bar.add_task(description, total=None)
         return work()
 
 

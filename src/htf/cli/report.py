@@ -10,7 +10,7 @@ import click
 from htf.base.options import argument, option
 from htf.cli.declared import from_signature
 from htf.cli.options import OVERWRITE
-from htf.cli.screen import progress_bar, say, warn_if_not_private
+from htf.cli.screen import say, warn_if_not_private, working
 from htf.errors import InputError
 
 MOST_RUNS = 100
@@ -52,8 +52,7 @@ def report(
     if budget_file is not None and dataset is not None:
         account = BudgetFile(budget_file, dataset)
     check_report(release_file, output, account, overwrite=overwrite)
-    with progress_bar() as bar:
-        bar.add_task("reading and simulating", total=None)
+    with working("reading and simulating"):
         subject = read_subject(release_file, title, account, runs)
         save_report(subject, output, overwrite=overwrite)
     say(

@@ -9,7 +9,7 @@ import click
 from htf.base.options import option
 from htf.cli.declared import from_signature
 from htf.cli.options import OUTPUT, OVERWRITE, RELEASE
-from htf.cli.screen import progress_bar, say, warn_if_not_private
+from htf.cli.screen import say, warn_if_not_private, working
 from htf.query.answer_texts import show_amount, show_count
 
 
@@ -34,11 +34,10 @@ def sample(
 
     check_sample_name(output, overwrite=overwrite, inputs=[release_file])
     release = Release.load(release_file)
-    with progress_bar() as bar:
-        task = bar.add_task(f"writing {output.name}", total=None)
+    with working(f"writing {output.name}") as step:
 
         def tell(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
+            step(completed=done, total=total)
 
         drawn = write_points(release, output, points, seed, tell, overwrite=overwrite)
     say(f"Wrote {output}: {drawn.points:,} synthetic points ({', '.join(drawn.columns)}).")

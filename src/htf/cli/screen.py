@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
 import unicodedata
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -68,9 +69,10 @@ class Sayer(logging.Handler):
         say(record.getMessage(), err=True)
 
 
-def say_json(text: str) -> None:
-    """Print JSON. Characters that control a terminal, or that its encoding lacks, become JSON escapes. They
-    occur only within strings."""
+def say_json(value: Any) -> None:
+    """Print a value as JSON, or a text of JSON. Characters that control a terminal, or that its encoding lacks, become JSON
+    escapes. They occur only within strings."""
+    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
     print(NOT_PLAIN.sub(_in_json, text), flush=True)
 
 
@@ -132,6 +134,18 @@ def progress_bar() -> Iterator[Progress]:
     look = SpinnerColumn(), described(), BarColumn(), TimeElapsedColumn()
     with Progress(*look, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         yield bar
+
+
+@contextmanager
+def working(label: str, total: float | None = None) -> Iterator[Callable[..., None]]:
+    """A bar for one piece of work. It yields a function that shows a step of it, or `completed=` so much of the total."""
+    with progress_bar() as bar:
+        task = bar.add_task(label, total=total)
+
+        def step(label: str | None = None, **done: Any) -> None:
+            bar.update(task, description=label, **done)
+
+        yield step
 
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> None:

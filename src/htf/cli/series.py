@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import MISSING, replace
 from pathlib import Path
 from shlex import quote
@@ -16,7 +15,7 @@ from htf.cli.charging import notes_charges
 from htf.cli.declared import from_signature, options_of, take
 from htf.cli.making import Asking, Run, make_release
 from htf.cli.options import JSON
-from htf.cli.screen import console, progress_bar, say, say_json, show_table
+from htf.cli.screen import console, say, say_json, show_table, working
 from htf.cli.types import Folder
 from htf.errors import InputError, NothingInsideError
 from htf.recipes.files import read_fields
@@ -191,11 +190,10 @@ def revise(
     if not borrows(opened.plan.recipe):
         raise InputError(f"{folder} borrows nothing, so there is nothing to revise")
     make_folder(output)
-    with progress_bar() as bar:
-        task = bar.add_task("revising", total=len(opened.periods))
-        for period in opened.periods:
+    with working("revising", total=len(opened.periods)) as step:
+        for number, period in enumerate(opened.periods):
+            step(completed=number)
             opened.revised(period).save(output / f"{period}.revised-{opened.periods[-1]}.parquet")
-            bar.advance(task)
     say(f"Wrote {len(opened.periods):,} revised releases to {output}. They cost nothing.")
 
 
@@ -209,8 +207,7 @@ def show(folder: Folder = SERIES, as_json: bool = JSON) -> None:
     accounts = {account.dataset: account for account in opened.accounts()}
     entries = [entry for account in accounts.values() for entry in account.entries]
     if as_json:
-        said = {"plan": opened.plan.to_dict(), "entries": [_entry(entry) for entry in entries]}
-        say_json(json.dumps(said, indent=2))
+        say_json({"plan": opened.plan.to_dict(), "entries": [_entry(entry) for entry in entries]})
         return
     console().print(f"{folder}: a release for every {opened.plan.period}\n", style="bold")
     console().print(" ".join(opened.plan.told) + "\n")

@@ -14,7 +14,7 @@ import click
 
 from htf.base.options import argument, option
 from htf.cli.declared import from_signature, options_of, take
-from htf.cli.screen import progress_bar, say, warn_if_not_private
+from htf.cli.screen import say, warn_if_not_private, working
 from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
 
@@ -122,15 +122,10 @@ def _read_basemap(path: Path | None, no_basemap: bool) -> Archive | None:
 
 
 def _load(files: tuple[Path, ...], allow_not_private: bool) -> dict[str, Holding]:
-    from htf.serve import holdings
+    from htf.serve.holdings import load_holdings
 
-    with progress_bar() as bar:
-        task = bar.add_task("loading", total=None)
-        found = holdings.load_holdings(
-            files,
-            allow_not_private=allow_not_private,
-            tell=lambda step: bar.update(task, description=step),
-        )
+    with working("loading") as step:
+        found = load_holdings(files, allow_not_private=allow_not_private, tell=step)
     for holding in found.values():
         warn_if_not_private(holding.release)
     return found
