@@ -51,7 +51,7 @@ def check(points: str = argument(), as_json: bool = JSON, **given: Any) -> None:
             recipe.source,
             domain,
             reading,
-            progress=lambda share: step(completed=share),
+            progress=step,
             told_map=[
                 word
                 for name, one in told.items()

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -65,8 +65,8 @@ class Run:
     adopt: str = ""  # the command that brings in a release of a series that was saved elsewhere
 
 
-def make_release(recipe: Recipe, noise: str, run: Run, asking: Asking) -> Release | None:
-    """Check, ask, make, write and report. None after a dry run."""
+def make_release(recipe: Recipe, noise: str, run: Run, asking: Asking) -> None:
+    """Check, ask, make, write and report. A dry run ends before it makes anything."""
     from htf.recipes.listener import Listener
 
     _check_output(recipe, run)
@@ -74,13 +74,14 @@ def make_release(recipe: Recipe, noise: str, run: Run, asking: Asking) -> Releas
         note_account(run.budget, recipe.reading().told_apart)
     # What noise has told is said once the release is written: until then, an interrupted run may be made again.
     found: list[str] = []
-    listen = Listener(reading=reading_bar, remark=_screen(), found=found.append)
+    listen = Listener(
+        reading=lambda name: working(f"reading {name}", total=1.0),
+        remark=cache(partial(say, err=True)),  # once each, though data may be read twice
+        found=found.append,
+    )
     prepared = recipe.prepare(budget=run.budget, noise=noise, listen=listen)
-    if not _goes_on(prepared, asking):
-        return None
-    made = _make(prepared, run)
-    _report(run, made, found)
-    return made
+    if _goes_on(prepared, asking):
+        _report(run, _make(prepared, run), found)
 
 
 def _check_output(recipe: Recipe, run: Run) -> None:
@@ -119,19 +120,6 @@ def _goes_on(prepared: Prepared, asking: Asking) -> bool:
     streams.let_interrupt()
     click.confirm(f"Charge ε {quote.epsilon} and make the release?", abort=True, err=True)
     return True
-
-
-def _screen() -> Callable[[str], None]:
-    """Shows remarks to the curator, on the screen and not in the output. Data may be read twice, but each
-    remark is shown once."""
-    seen: set[str] = set()
-
-    def tell(message: str) -> None:
-        if message not in seen:
-            seen.add(message)
-            say(message, err=True)
-
-    return tell
 
 
 def _make(prepared: Prepared, run: Run) -> Release:
@@ -192,37 +180,18 @@ def even_if_unseen() -> Iterator[None]:
 def _save(run: Run, made: Release) -> None:
     """If the output cannot be written any more, or appeared since it was checked, save elsewhere: the
     release has been paid for and cannot be made again."""
+    save = made.save if run.budget is None else partial(run.budget.save, made)
     try:
-        _save_as(run, made, run.output)
+        save(run.output, overwrite=run.overwrite)
     except OutputError as error:
-        spare = _save_elsewhere(run, made)
-        if spare is None:
+        name = f"{SPARE}{secrets.token_hex(4)}.parquet"
+        for spare in (folder / name for folder in spare_folders(run.output)):
+            with suppress(OutputError):
+                save(spare)
+                break
+        else:
             raise
         told = f"{error}. The release is complete, as {spare}"
         if run.adopt:
             told += f". Bring it into the series: `{run.adopt} {quote(str(spare))}`"
         raise OutputError(told) from None
-
-
-def _save_elsewhere(run: Run, made: Release) -> Path | None:
-    """Beside the output, or among temporary files, which may be on another disk."""
-    name = f"{SPARE}{secrets.token_hex(4)}.parquet"
-    for folder in spare_folders(run.output):
-        with suppress(OutputError):
-            _save_as(run, made, folder / name)
-            return folder / name
-    return None
-
-
-def _save_as(run: Run, made: Release, output: Path) -> None:
-    if run.budget is None:
-        made.save(output, overwrite=run.overwrite)
-    else:
-        run.budget.save(made, output, overwrite=run.overwrite)
-
-
-@contextmanager
-def reading_bar(name: str) -> Iterator[Callable[[float], None]]:
-    """A progress bar for reading the points."""
-    with working(f"reading {name}", total=1.0) as step:
-        yield lambda share: step(completed=share)

@@ -34,12 +34,15 @@ def sample(
 
     check_sample_name(output, overwrite=overwrite, inputs=[release_file])
     release = Release.load(release_file)
-    with working(f"writing {output.name}") as step:
-
-        def tell(done: int, total: int) -> None:
-            step(completed=done, total=total)
-
-        drawn = write_points(release, output, points, seed, tell, overwrite=overwrite)
+    with working(f"writing {output.name}", total=1.0) as step:
+        drawn = write_points(
+            release,
+            output,
+            points,
+            seed,
+            lambda done, total: step(done / max(total, 1)),
+            overwrite=overwrite,
+        )
     say(f"Wrote {output}: {drawn.points:,} synthetic points ({', '.join(drawn.columns)}).")
     if drawn.points == 0 and points is None:
         say(f"The release counts no {release.quantity}.")

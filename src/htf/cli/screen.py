@@ -137,15 +137,17 @@ def progress_bar() -> Iterator[Progress]:
 
 
 @contextmanager
-def working(label: str, total: float | None = None) -> Iterator[Callable[..., None]]:
-    """A bar for one piece of work. It yields a function that shows a step of it, or `completed=` so much of the total."""
+def working(label: str, total: float | None = None) -> Iterator[Callable[[str | float], None]]:
+    """A bar for one piece of work. It yields a function that shows a step of it, or how much of the total is done."""
     with progress_bar() as bar:
         task = bar.add_task(label, total=total)
-
-        def step(label: str | None = None, **done: Any) -> None:
-            bar.update(task, description=label, **done)
-
-        yield step
+        yield (
+            lambda news: (
+                bar.update(task, description=news)
+                if isinstance(news, str)
+                else bar.update(task, completed=news)
+            )
+        )
 
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> None:

@@ -192,7 +192,7 @@ def revise(
     make_folder(output)
     with working("revising", total=len(opened.periods)) as step:
         for number, period in enumerate(opened.periods):
-            step(completed=number)
+            step(number)
             opened.revised(period).save(output / f"{period}.revised-{opened.periods[-1]}.parquet")
     say(f"Wrote {len(opened.periods):,} revised releases to {output}. They cost nothing.")
 
