@@ -106,9 +106,9 @@ def serve(release_files: tuple[Path, ...] = argument("RELEASE|SERIES..."), **giv
         def tell() -> None:
             say(f"Serving {', '.join(service.holdings)} on {place}:{sock.getsockname()[1]}")
 
-        load = partial(_load, release_files, asked.allow_not_private)
-        reload = partial(_reload, service, release_files, asked.allow_not_private)
-        run(service, sock, load, reload, tls, tell)
+        run(
+            service, sock, lambda: _load(service, release_files, asked.allow_not_private), tls, tell
+        )
 
 
 def _read_basemap(path: Path | None, no_basemap: bool) -> Archive | None:
@@ -121,27 +121,22 @@ def _read_basemap(path: Path | None, no_basemap: bool) -> Archive | None:
     return Archive(path)
 
 
-def _load(files: tuple[Path, ...], allow_not_private: bool) -> dict[str, Holding]:
+def _load(service: Service, files: tuple[Path, ...], allow_not_private: bool) -> dict[str, Holding]:
+    """The releases of the files, at the start or again."""
     from htf.serve.holdings import load_holdings
-
-    with working("loading") as step:
-        found = load_holdings(files, allow_not_private=allow_not_private, tell=step)
-    for holding in found.values():
-        warn_if_not_private(holding.release)
-    return found
-
-
-def _reload(
-    service: Service, files: tuple[Path, ...], allow_not_private: bool
-) -> dict[str, Holding]:
-    from htf.serve.holdings import reload_holdings
     from htf.serve.logs import log
 
-    def tell(problem: str) -> None:
-        log("reload-problem", message=problem)
-
-    held = service.holdings
-    found = reload_holdings(files, held, tell, allow_not_private=allow_not_private)
+    load, held = (
+        partial(load_holdings, files, allow_not_private=allow_not_private),
+        service.holdings,
+    )
+    if service.is_ready:
+        found = load(held, lambda problem: log("reload-problem", message=problem))
+    else:
+        with working("loading") as step:
+            found = load(tell=step)
+        for holding in found.values():
+            warn_if_not_private(holding.release)
     for name in held:
         if name not in found:
             log("drop", release=name, file=str(held[name].path))

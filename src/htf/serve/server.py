@@ -265,7 +265,6 @@ def run(
     service: Service,
     sock: socket.socket,
     load: Callable[[], dict[str, Holding]],
-    reload: Callable[[], dict[str, Holding]],
     tls: Tls | None = None,
     tell: Callable[[], None] = lambda: None,
 ) -> None:
@@ -275,7 +274,7 @@ def run(
     they take the place of the others between two requests.
     """
     catch_server_logs()
-    changing = Changing(service, load, reload, tell)
+    changing = Changing(service, load, tell)
     server = make_server(service, tls, on_start=lambda: changing.start(server))
     # Until uvicorn listens to signals, and after: it raises them again when it is done.
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -294,10 +293,9 @@ class Changing:
         self,
         service: Service,
         load: Callable[[], dict[str, Holding]],
-        reload: Callable[[], dict[str, Holding]],
         tell: Callable[[], None],
     ) -> None:
-        self._service, self._load, self._reload, self._tell = service, load, reload, tell
+        self._service, self._load, self._tell = service, load, tell
         self._again = threading.Event()
         self.failure: Exception | None = None
 
@@ -322,7 +320,7 @@ class Changing:
             self._again.wait()
             self._again.clear()  # a further signal from here on loads once more
             try:
-                holdings = self._reload()
+                holdings = self._load()
             except Exception as error:
                 log_fault(error)
                 continue
