@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from htf.base.options import argument, option
+from htf.cli import declared
 from htf.cli.charging import report_pending
-from htf.cli.declared import from_signature
 from htf.cli.options import JSON, RELEASE, UNITS
 from htf.cli.screen import console, say, say_json, show_table
 from htf.errors import InputError
@@ -31,8 +31,7 @@ def budget() -> None:
     """Keep one privacy budget over all releases of the same data."""
 
 
-@budget.command()
-@from_signature
+@declared.command(budget)
 def init(
     file: Path = FILE,
     dataset: str = DATASET,
@@ -49,8 +48,7 @@ def init(
     )
 
 
-@budget.command()
-@from_signature
+@declared.command(budget)
 def show(
     file: Path = FILE,
     dataset: str | None = option("Show only this budget.", "NAME"),
@@ -67,8 +65,7 @@ def show(
         _show_account(account)
 
 
-@budget.command()
-@from_signature
+@declared.command(budget)
 def check(
     file: Path = FILE,
     folders: tuple[Path, ...] = option(
@@ -100,8 +97,7 @@ def check(
         )
 
 
-@budget.command()
-@from_signature
+@declared.command(budget)
 def withdraw(
     file: Path = FILE,
     dataset: str = DATASET,
@@ -120,8 +116,7 @@ def withdraw(
     )
 
 
-@budget.command()
-@from_signature
+@declared.command(budget)
 def publish(
     file: Path = FILE,
     dataset: str = DATASET,
@@ -141,8 +136,7 @@ def publish(
     )
 
 
-@budget.command()
-@from_signature
+@declared.command(budget)
 def close(file: Path = FILE, dataset: str = DATASET) -> None:
     """Close a budget for good: it allows no more charges."""
     from htf.privacy.budget import BudgetFile

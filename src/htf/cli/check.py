@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from htf.base.options import argument, words_of
-from htf.cli.declared import from_signature, options_of
+from htf.cli import declared
 from htf.cli.options import JSON
 from htf.cli.points import fill_recipe, is_recipe, name_of_points
 from htf.cli.screen import say, say_json, working
@@ -25,10 +23,12 @@ OF_POINTS = (
 )  # fmt: skip
 
 
-@click.command()
-@options_of(Recipe, only=(*OF_A_MAP, *OF_POINTS))
-@from_signature
-def check(points: str = argument(), as_json: bool = JSON, **given: Any) -> None:
+@declared.command()
+def check(
+    points: str = argument(),
+    given: dict[str, Any] = declared.given_for(Recipe, *OF_A_MAP, *OF_POINTS),
+    as_json: bool = JSON,
+) -> None:
     """Look at points before a release. For the curator's eyes only.
 
     It counts rows, different people and what cannot be read, exactly and without noise: do not publish what it prints. It

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import click
+from typing import TYPE_CHECKING
 
 from htf.base.options import argument
-from htf.cli.declared import from_signature, options_of, take
+from htf.cli import declared
 from htf.cli.questions import Asking, ask
 
 if TYPE_CHECKING:
@@ -18,11 +16,11 @@ if TYPE_CHECKING:
 SQUARES = 8  # along the longer side of the map, where nothing is asked for in particular
 
 
-@click.command()
-@from_signature
-@options_of(Asking)
+@declared.command()
 def compare(
-    before: Path = argument("BEFORE"), after: Path = argument("AFTER"), **given: Any
+    before: Path = argument("BEFORE"),
+    after: Path = argument("AFTER"),
+    asking: Asking = declared.record_of(Asking),
 ) -> None:
     """Show what changed from the release BEFORE to the release AFTER, and what of it is more than noise.
 
@@ -34,7 +32,6 @@ def compare(
     from htf.query.change import check_comparable
     from htf.release.release import Release
 
-    asking = Asking(**take(Asking, given))
     asking.check((before, after))
     old, new = (Release.load(one) for one in (before, after))
     check_comparable(new, old)

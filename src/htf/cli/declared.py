@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields, make_dataclass
+from copy import copy
+from dataclasses import MISSING, Field, dataclass, fields
+from functools import partial, wraps
 from inspect import signature
 from textwrap import wrap
 from typing import Any, TypeVar
@@ -34,39 +36,74 @@ TYPES: dict[str, click.ParamType[Any]] = {
 RANGES: dict[str, Any] = {"int": WholeNumber, "float": Number}
 
 
-def options_of(
-    declaration: type, without: tuple[str, ...] = (), only: tuple[str, ...] | None = None
-) -> Callable[[F], F]:
-    """A decorator: the options of a dataclass, in the order of its fields; those that a command has a use for."""
-    wanted = [
-        field
-        for field in _declared(declaration)
-        if field.name not in without and (only is None or field.name in only)
-    ]
-    groups: dict[Group, dict[str, Field[Any]]] = {}
-    for field in wanted:
-        if (group := _option(field).group) is not None:
-            groups.setdefault(group, {})[_option(field).name(field.name)] = field
+@dataclass(frozen=True)
+class Bundle:
+    """All options of a dataclass, as one parameter of a command."""
 
-    def decorate(command: F) -> F:
-        for field in reversed(wanted):
-            group = _option(field).group
-            if group is None:
-                command = _make(field)(command)
-            elif field is next(iter(groups[group].values())):
-                command = _make_group(group, groups[group])(command)
-        return command
+    declaration: type
+    only: tuple[str, ...] = ()  # of these fields; without any, of all
+    as_record: bool = True  # or else what was given, by name
+
+    def value(self, given: dict[str, Any]) -> Any:
+        return self.declaration(**take(self.declaration, given)) if self.as_record else given
+
+
+def record_of(declaration: type) -> Any:
+    """The default of a parameter that takes a dataclass, of which each field is an option."""
+    return Bundle(declaration)
+
+
+def given_for(declaration: type, *only: str) -> Any:
+    """The default of a parameter that takes what was given for options of a dataclass."""
+    return Bundle(declaration, only, as_record=False)
+
+
+def command(
+    group: click.Group | None = None, **settings: Any
+) -> Callable[[Callable[..., None]], click.Command]:
+    """A decorator: a command whose arguments and options are the defaults in its signature, in that order."""
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        stated = [*signature(function).parameters.values()]
+
+        @wraps(function)
+        def call(**given: Any) -> None:
+            bundles = {one.name: one.default for one in stated if isinstance(one.default, Bundle)}
+            values = {one.name: given.get(one.name) for one in stated}
+            function(**values | {name: one.value(given) for name, one in bundles.items()})
+
+        for one in reversed(stated):
+            if isinstance(one.default, Bundle):
+                _make_all(one.default, call)
+            else:
+                field = copy(one.default)
+                field.name, field.type = one.name, one.annotation
+                _make(field)(call)
+        made: click.Command = click.command(**settings)(call)
+        if group is not None:
+            group.add_command(made)
+        return made
 
     return decorate
 
 
-def from_signature(command: F) -> F:
-    """A decorator: the options and arguments that stand as defaults in the signature of a command."""
-    given = signature(command).parameters.items()
-    own = [
-        (name, one.annotation, one.default) for name, one in given if isinstance(one.default, Field)
-    ]
-    return options_of(make_dataclass("Given", own, kw_only=True))(command)
+def _make_all(bundle: Bundle, command: Callable[..., None]) -> None:
+    """Those of a group stand where its first field does."""
+    groups: dict[Group, dict[str, Field[Any]]] = {}
+    makers: list[Callable[[Any], Any]] = []
+    for field in _declared(bundle.declaration):
+        if bundle.only and field.name not in bundle.only:
+            continue
+        option = _option(field)
+        if option.group is None:
+            makers.append(_make(field))
+            continue
+        if option.group not in groups:
+            groups[option.group] = {}
+            makers.append(partial(_make_group, option.group, groups[option.group]))
+        groups[option.group][option.name(field.name)] = field
+    for maker in reversed(makers):
+        maker(command)
 
 
 def option_of(declaration: type, name: str, **changes: Any) -> Callable[[F], F]:
@@ -143,24 +180,12 @@ def _make(field: Field[Any], **changes: Any) -> Callable[[F], F]:
 # --- groups ---------------------------------------------------------------------------------------
 
 
-def _make_group(group: Group, members: dict[str, Field[Any]]) -> Callable[[F], F]:
+def _make_group(group: Group, members: dict[str, Field[Any]], command: F) -> F:
     if isinstance(group, Joint):
-        return click.option(
-            group.flag,
-            group.key,
-            type=Two(group, *members.values()),
-            callback=_or_none,
-            help=group.help,
-        )
-    return click.option(
-        group.flag,
-        group.key,
-        cls=GroupOption,
-        type=Named(members),
-        multiple=True,
-        callback=_once,
-        help=group.help,
-    )
+        form: dict[str, Any] = {"type": Two(group, *members.values()), "callback": _or_none}
+    else:
+        form = {"type": Named(members), "callback": _once, "cls": GroupOption, "multiple": True}
+    return click.option(group.flag, group.key, help=group.help, **form)(command)
 
 
 def _once(

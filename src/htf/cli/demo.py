@@ -8,10 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from htf.base.options import option
-from htf.cli.declared import from_signature
+from htf.cli import declared
 from htf.cli.options import MOST_POINTS
 from htf.cli.screen import say, show_notes, show_table, working
 from htf.cli.types import Folder
@@ -40,8 +38,7 @@ SAMPLE_BOXES = {
 }
 
 
-@click.command()
-@from_signature
+@declared.command()
 def demo(
     out: Folder = option("Folder for the results.", default="htf-demo"),
     points: int = option("Number of made-up points.", default=1_000_000, within=(1, MOST_POINTS)),

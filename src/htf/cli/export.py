@@ -6,12 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import click
+from typing import TYPE_CHECKING
 
 from htf.base.options import option
-from htf.cli.declared import from_signature, options_of, take
+from htf.cli import declared
 from htf.cli.options import OUTPUT, OVERWRITE, RELEASE, WHERE
 from htf.cli.questions import ask
 from htf.cli.screen import say, warn_if_not_private, working
@@ -181,10 +179,8 @@ class Exporting:
         return Question.polygons(zones, where=self.ranges)
 
 
-@click.command()
-@from_signature
-@options_of(Exporting)
-def export(release_file: Path = RELEASE, **given: Any) -> None:
+@declared.command()
+def export(release_file: Path = RELEASE, asked: Exporting = declared.record_of(Exporting)) -> None:
     """Turn a release into a layer, a raster or map tiles for GIS tools. The ending sets the format.
 
     .geojson, .fgb, .gpkg, .parquet (GeoParquet), .xlsx and .csv hold the leaves of the release, with count,
@@ -200,7 +196,6 @@ def export(release_file: Path = RELEASE, **given: Any) -> None:
     from htf.series.plan import is_series
     from htf.series.series import Series
 
-    asked = Exporting(**take(Exporting, given))
     asked.check(release_file)
     if is_series(release_file):
         said, last = asked.write_series(Series(release_file))

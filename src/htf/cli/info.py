@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from htf.base.options import option
-from htf.cli.declared import from_signature
+from htf.cli import declared
 from htf.cli.meaning import say_meaning
 from htf.cli.options import JSON, OVERWRITE, RELEASE
 from htf.cli.priors import show_priors
@@ -26,8 +24,7 @@ YAML = (".yaml", ".yml")
 ONCE_PER = {"hour": "one per hour", "day": "one per day", "all": "one"}
 
 
-@click.command()
-@from_signature
+@declared.command()
 def info(
     release_file: Path = RELEASE,
     as_json: bool = JSON,

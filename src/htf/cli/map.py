@@ -7,10 +7,8 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from htf.base.options import argument, option
-from htf.cli.declared import from_signature, options_of, take
+from htf.cli import declared
 from htf.cli.options import OVERWRITE, WHERE
 from htf.cli.screen import say, warn_if_not_private, working
 from htf.errors import InputError
@@ -128,12 +126,10 @@ class Drawing:
         return [layers[0].minus(layers[1])] if self.difference else layers
 
 
-@click.command()
-@from_signature
-@options_of(Drawing)
+@declared.command()
 def map(
     release_files: tuple[Path, ...] = argument("RELEASE [SECOND] | SERIES", default=()),
-    **given: Any,
+    asked: Drawing = declared.record_of(Drawing),
 ) -> None:
     """Draw a release as a map, compare two, or go through a series. Axes that are not drawn are summed.
 
@@ -149,7 +145,6 @@ def map(
     from htf.maps.draw import draw
     from htf.maps.kinds import releases_of
 
-    asked = Drawing(**take(Drawing, given))
     is_series = asked.check(release_files)
     with working("reading") as step:
         layers = (

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import click
-
-from htf.cli.declared import from_signature
+from htf.cli import declared
 from htf.cli.options import JSON
 from htf.cli.screen import console, say, say_json, show_table
 
 
-@click.command()
-@from_signature
+@declared.command()
 def mechanisms(as_json: bool = JSON) -> None:
     """List the mechanisms, their parameters with defaults, and where they come from."""
     from htf.mechanisms import refused, registry

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from htf.base.options import option
-from htf.cli.declared import from_signature, options_of, take
+from htf.cli import declared
 from htf.cli.options import RELEASE
 from htf.cli.questions import Asking, ask
 from htf.errors import InputError
@@ -31,9 +31,7 @@ class AnswersCommand(click.Command):
             formatter.write_dl([*columns, (COUNTED, f"{COUNTED_MEANS} In files and JSON.")])
 
 
-@click.command(cls=AnswersCommand)
-@from_signature
-@options_of(Asking)
+@declared.command(cls=AnswersCommand)
 def query(
     release_file: Path = RELEASE,
     change: bool = option("Of a series: what changed from each period to the next."),
@@ -45,7 +43,7 @@ def query(
         "the sum divided by that number.",
         "RELEASE",
     ),
-    **given: Any,
+    asking: Asking = declared.record_of(Asking),
 ) -> None:
     """Count the records or split people in boxes or polygons, with a standard error and an interval.
 
@@ -64,7 +62,7 @@ def query(
     from htf.release.release import Release
     from htf.series.plan import is_series
 
-    asking, of_series = Asking(**take(Asking, given)), is_series(release_file)
+    of_series = is_series(release_file)
     if change and not of_series:
         raise InputError("--change is for a series: compare two releases with `htf compare`")
     if distinct and not (asking.is_of_nothing and not asking.where and per is None):

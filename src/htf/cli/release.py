@@ -6,11 +6,9 @@ from dataclasses import MISSING, replace
 from pathlib import Path
 from typing import Any
 
-import click
-
 from htf.base.options import argument, option
+from htf.cli import declared
 from htf.cli.charging import notes_charges, open_budget
-from htf.cli.declared import from_signature, options_of, take
 from htf.cli.making import Asking, Run, even_if_unseen, make_release
 from htf.cli.points import fill_recipe, is_recipe
 from htf.cli.screen import say
@@ -21,13 +19,11 @@ from htf.recipes.files import save_recipe as write_recipe
 from htf.recipes.recipe import Recipe
 
 
-@click.command()
-@options_of(Recipe)
-@from_signature
-@options_of(Asking)
+@declared.command()
 @notes_charges
 def release(
     points: str = argument(),
+    given: dict[str, Any] = declared.given_for(Recipe),
     noise: str = option(
         "Source of noise. seeded is for tests and not private.",
         "opendp|fast|seeded:N",
@@ -47,7 +43,7 @@ def release(
     save_recipe: Path | None = option(
         "Also write what the release is made of as a recipe: .toml. In a dry run too.", "FILE"
     ),
-    **given: Any,
+    asking: Asking = declared.record_of(Asking),
 ) -> None:
     """Publish points as a differentially private map.
 
@@ -68,7 +64,7 @@ def release(
     own = Path(points) if is_recipe(points) else None
     run = Run(output, overwrite, charged, inputs=(own, budget, save_recipe))
     labelled = replace(recipe, label=recipe.label or output.name)
-    make_release(labelled, noise, run, Asking(**take(Asking, given)))
+    make_release(labelled, noise, run, asking)
     if save_recipe is not None:
         with even_if_unseen():
             write_recipe(recipe, save_recipe)

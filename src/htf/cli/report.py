@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import MISSING
 from pathlib import Path
 
-import click
-
 from htf.base.options import argument, option
-from htf.cli.declared import from_signature
+from htf.cli import declared
 from htf.cli.options import OVERWRITE
 from htf.cli.screen import say, warn_if_not_private, working
 from htf.errors import InputError
@@ -16,8 +14,7 @@ from htf.errors import InputError
 MOST_RUNS = 100
 
 
-@click.command()
-@from_signature
+@declared.command()
 def report(
     release_file: Path = argument("RELEASE|SERIES"),
     budget_file: Path | None = option(

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from htf.base.options import option
-from htf.cli.declared import from_signature
+from htf.cli import declared
 from htf.cli.options import OUTPUT, OVERWRITE, RELEASE
 from htf.cli.screen import say, warn_if_not_private, working
 from htf.query.answer_texts import show_amount, show_count
 
 
-@click.command()
-@from_signature
+@declared.command()
 def sample(
     release_file: Path = RELEASE,
     output: Path = OUTPUT,

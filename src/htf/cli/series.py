@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from htf.base.options import argument, option
+from htf.cli import declared
 from htf.cli.charging import BUDGET as CHARGED
 from htf.cli.charging import notes_charges
-from htf.cli.declared import from_signature, options_of, take
 from htf.cli.making import Asking, Run, make_release
 from htf.cli.options import JSON
 from htf.cli.screen import console, say, say_json, show_table, working
@@ -34,8 +34,7 @@ def series() -> None:
     """Release the same recipe again and again, with one plan for its budget."""
 
 
-@series.command()
-@from_signature
+@declared.command(series)
 def init(
     folder: Folder = SERIES,
     recipe_file: Path = argument("RECIPE"),
@@ -73,9 +72,7 @@ def init(
     say(f"Made the series {folder}. {' '.join(made.plan.told)}")
 
 
-@series.command()
-@from_signature
-@options_of(Asking)
+@declared.command(series)
 @notes_charges
 def add(
     folder: Folder = SERIES,
@@ -96,7 +93,7 @@ def add(
     take_from_later: bool = option(
         "Correct a period of a series of persons although later periods can then not all be released."
     ),
-    **given: Any,
+    asking: Asking = declared.record_of(Asking),
 ) -> None:
     """Charge and release one more period of SERIES, from POINTS.
 
@@ -106,7 +103,7 @@ def add(
     from htf.release.release import Release
     from htf.series.series import Series
 
-    opened, asking = Series(folder), Asking(**take(Asking, given))
+    opened = Series(folder)
     if resume and asking.dry_run:
         raise InputError("--resume is under a charge that was made: leave out --dry-run")
     asking = replace(asking, yes=asking.yes or resume)  # nothing is charged then
@@ -151,8 +148,7 @@ def _run(opened: Series, addition: Addition) -> Run:
     )
 
 
-@series.command()
-@from_signature
+@declared.command(series)
 def adopt(folder: Folder = SERIES, release_file: Path = argument("FILE")) -> None:
     """Bring a release of SERIES in that was saved elsewhere: FILE.
 
@@ -166,8 +162,7 @@ def adopt(folder: Folder = SERIES, release_file: Path = argument("FILE")) -> Non
     say(f"{release_file} is in {folder} now. Nothing was charged. You can delete {release_file}.")
 
 
-@series.command()
-@from_signature
+@declared.command(series)
 def revise(
     folder: Folder = SERIES,
     output: Folder = option(
@@ -197,8 +192,7 @@ def revise(
     say(f"Wrote {len(opened.periods):,} revised releases to {output}. They cost nothing.")
 
 
-@series.command()
-@from_signature
+@declared.command(series)
 def show(folder: Folder = SERIES, as_json: bool = JSON) -> None:
     """Show the plan of SERIES, its releases, and what is left of its budget."""
     from htf.series.series import Series

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import click
+from typing import TYPE_CHECKING
 
 from htf.base.options import argument, option
-from htf.cli.declared import from_signature, options_of, take
+from htf.cli import declared
 from htf.cli.screen import say, warn_if_not_private, working
 from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
@@ -58,10 +56,11 @@ class Serving:
     allow_not_private: bool = option("Also serve releases with seeded noise.")
 
 
-@click.command()
-@from_signature
-@options_of(Serving)
-def serve(release_files: tuple[Path, ...] = argument("RELEASE|SERIES..."), **given: Any) -> None:
+@declared.command()
+def serve(
+    release_files: tuple[Path, ...] = argument("RELEASE|SERIES..."),
+    asked: Serving = declared.record_of(Serving),
+) -> None:
     """Serve counts, polygons and map tiles of releases over HTTP, with a page at /.
 
     A series, the folder that `htf series` made, stands for the last release of each of its periods. The page then has a
@@ -71,7 +70,6 @@ def serve(release_files: tuple[Path, ...] = argument("RELEASE|SERIES..."), **giv
     asked. On SIGTERM or Ctrl-C it finishes the requests under way and stops. On SIGHUP it reads the files
     again that have changed, and drops the releases whose files are gone.
     """
-    asked = Serving(**take(Serving, given))
     token = _read_token(asked.token_file)
     _check_installed()
     streets = _read_basemap(asked.basemap, asked.no_basemap)

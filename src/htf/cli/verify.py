@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
-from htf.cli.declared import from_signature
+from htf.cli import declared
 from htf.cli.options import RELEASE
 from htf.cli.screen import show_table
 from htf.errors import ReleaseFileError
 
 
-@click.command()
-@from_signature
+@declared.command()
 def verify(release_file: Path = RELEASE) -> None:
     """Recompute what a release spent and published, and compare with what it says.
 
