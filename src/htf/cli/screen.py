@@ -17,7 +17,7 @@ from htf.query.columns import PEOPLE
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, ProgressColumn, Task
+    from rich.progress import Progress
 
     from htf.query.answer import Answer
     from htf.release.release import Release
@@ -113,25 +113,14 @@ def _made_safe(shown: Any) -> Any:
     return safe_text(shown) if isinstance(shown, str) else shown
 
 
-def described() -> ProgressColumn:
-    """The column of a bar that says what is being done. It may hold the name of a file."""
-    from rich.progress import ProgressColumn
-    from rich.text import Text
-
-    class Described(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(safe_text(task.description, ""))
-
-    return Described()
-
-
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """A bar on the terminal that vanishes in the end. Without a terminal there is none."""
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     screen = console(stderr=True)
-    look = SpinnerColumn(), described(), BarColumn(), TimeElapsedColumn()
+    text = TextColumn("{task.description}", markup=False)
+    look = SpinnerColumn(), text, BarColumn(), TimeElapsedColumn()
     with Progress(*look, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         yield bar
 
@@ -140,14 +129,15 @@ def progress_bar() -> Iterator[Progress]:
 def working(label: str, total: float | None = None) -> Iterator[Callable[[str | float], None]]:
     """A bar for one piece of work. It yields a function that shows a step of it, or how much of the total is done."""
     with progress_bar() as bar:
-        task = bar.add_task(label, total=total)
-        yield (
-            lambda news: (
-                bar.update(task, description=news)
-                if isinstance(news, str)
-                else bar.update(task, completed=news)
-            )
-        )
+        task = bar.add_task(safe_text(label, ""), total=total)
+
+        def show(news: str | float) -> None:
+            if isinstance(news, str):
+                bar.update(task, description=safe_text(news, ""))
+            else:
+                bar.update(task, completed=news)
+
+        yield show
 
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from htf.cli.screen import console, described, say, show_table
+from htf.cli.screen import console, safe_text, say, show_table
 from htf.cli.types import FileName, WholeNumber
 from htf.errors import InputError
 from htf.files import exists
@@ -129,9 +129,11 @@ def progress_of_trials(total: int, kept: int) -> Iterator[Callable[[Progress], N
     from rich import progress as rich
 
     screen = console(stderr=True)
-    look = rich.TextColumn("{task.fields[left]} left"), rich.BarColumn(), rich.MofNCompleteColumn()
+    time_left = rich.TextColumn("{task.fields[left]} left")
+    label = rich.TextColumn("{task.description}", markup=False)
+    look = time_left, rich.BarColumn(), rich.MofNCompleteColumn(), label
     with rich.Progress(
-        *look, described(), console=screen, transient=True, disable=not screen.is_terminal
+        *look, console=screen, transient=True, disable=not screen.is_terminal
     ) as bar:
         task = bar.add_task("starting", total=total, completed=kept, left="?")
         last_line = time.monotonic()
@@ -139,7 +141,8 @@ def progress_of_trials(total: int, kept: int) -> Iterator[Callable[[Progress], N
         def tell(progress: Progress) -> None:
             nonlocal last_line
             left = _show_time(progress.seconds_left)
-            bar.update(task, completed=progress.done, description=progress.latest, left=left)
+            latest = safe_text(progress.latest, "")
+            bar.update(task, completed=progress.done, description=latest, left=left)
             if not screen.is_terminal and time.monotonic() - last_line > SECONDS_BETWEEN_LINES:
                 last_line = time.monotonic()
                 say(f"{progress.done:,} of {progress.total:,} trials, {left} left", err=True)
