@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.cli.screen import say
+from htf.cli.screen import remark, say
 from htf.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,11 +50,10 @@ def _say_pin(account: Account, told_apart: ToldApart | None) -> None:
 
     kept = as_stored(told_apart, account.unit)
     if account.entries and account.told_apart is None and kept is not None:
-        say(
+        remark(
             f"Note: the charges of {account.dataset!r} up to now do not say how people are told apart (a program entered "
             f"them). This one notes it: {spoken(kept, account.unit)}. If earlier ones did so in another way, stop "
             "now, and make another budget.",
-            err=True,
         )
 
 
@@ -68,7 +67,7 @@ def report_charge(budget: BudgetFile | None, release: Release, remains: str = ""
         account = budget.account()
     except InputError as error:
         say(f"{charged}.")
-        say(f"Note: cannot read how much epsilon remains: {error}.", err=True)
+        remark(f"Note: cannot read how much epsilon remains: {error}.")
     else:
         say(f"{charged}: ε = {account.left} of {account.cap} remains{remains}.")
 
@@ -76,10 +75,9 @@ def report_charge(budget: BudgetFile | None, release: Release, remains: str = ""
 def report_pending(account: Account) -> None:
     """Warn of charges without a release."""
     for entry in account.pending:
-        say(
+        remark(
             f"Note: the charge of {entry.epsilon} on {entry.charged} (entry {entry.id}, {entry.label}) "
             "is pending: its release is still being made, or was interrupted. It counts anyway.",
-            err=True,
         )
 
 

@@ -8,7 +8,7 @@ from htf.base.options import argument, words_of
 from htf.cli import declared
 from htf.cli.options import JSON
 from htf.cli.points import fill_recipe, is_recipe, name_of_points
-from htf.cli.screen import say, say_json, working
+from htf.cli.screen import remark, say, say_json, working
 from htf.errors import InputError
 from htf.recipes.recipe import Recipe
 
@@ -84,4 +84,4 @@ def _try(source: Any, domain: Domain, reading: Reading) -> None:
     if (wrong := try_rows(source, domain, reading)) is not None:
         raise InputError(f"{wrong}. (This message is for your eyes: it is a fact about the data.)")
     said = "The first rows can be released as the recipe says"
-    say(f"{said} (for your eyes: a fact about the data).", err=True)
+    remark(f"{said} (for your eyes: a fact about the data).")

@@ -19,7 +19,7 @@ import click
 from htf.base import plugins
 from htf.cli import streams
 from htf.cli.charging import notes_about_charges
-from htf.cli.screen import catch_messages, say
+from htf.cli.screen import catch_messages, remark
 from htf.errors import BudgetError, HtfError, InputError
 
 EXIT_FAULT, EXIT_MISTAKE, EXIT_BUDGET, EXIT_INTERRUPTED = 1, 2, 3, 130
@@ -139,10 +139,10 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one return for each way
 
 def _complain(message: str, code: int, error: BaseException) -> int:
     if os.environ.get(DEBUG_VARIABLE) == "1":
-        say(f"{DEBUG_WARNING}\n{''.join(traceback.format_exception(error))}", err=True)
-    say(f"Error: {message}", err=True)
+        remark(f"{DEBUG_WARNING}\n{''.join(traceback.format_exception(error))}")
+    remark(f"Error: {message}")
     for note in notes_about_charges(error):
-        say(note, err=True)
+        remark(note)
     return code
 
 
@@ -150,7 +150,7 @@ def _show(error: click.ClickException) -> int:
     """Show it as Click would, but so that nothing that was typed can control the terminal."""
     message = io.StringIO()
     error.show(message)
-    say(message.getvalue().rstrip("\n"), err=True)
+    remark(message.getvalue().rstrip("\n"))
     return EXIT_MISTAKE
 
 

@@ -20,7 +20,7 @@ from htf.cli.charging import note_account, report_charge
 from htf.cli.meaning import say_meaning
 from htf.cli.options import MOST_POINTS
 from htf.cli.priors import say_trust
-from htf.cli.screen import say, warn_if_not_private, working
+from htf.cli.screen import remark, say, warn_if_not_private, working
 from htf.errors import OutputError
 from htf.files import SPARE, check_output, spare_folders
 
@@ -76,7 +76,7 @@ def make_release(recipe: Recipe, noise: str, run: Run, asking: Asking) -> None:
     found: list[str] = []
     listen = Listener(
         reading=lambda name: working(f"reading {name}", total=1.0),
-        remark=cache(partial(say, err=True)),  # once each, though data may be read twice
+        remark=cache(remark),  # once each, though data may be read twice
         found=found.append,
     )
     prepared = recipe.prepare(budget=run.budget, noise=noise, listen=listen)
@@ -112,9 +112,8 @@ def _goes_on(prepared: Prepared, asking: Asking) -> bool:
     say_before(prepared.domain, quote, budget)
     say_error(prepared, asking.points_about)
     if asking.dry_run:
-        say(
+        remark(
             f"This was a dry run: nothing was charged, and no release was made. {NOT_TRIED}",
-            err=True,
         )
         return False
     streams.let_interrupt()
@@ -174,7 +173,7 @@ def even_if_unseen() -> Iterator[None]:
     except (OSError, OutputError) as error:
         streams.give_up()
         reason = error.strerror if isinstance(error, OSError) else error
-        say(f"Note: some messages could not be shown ({reason}).", err=True)
+        remark(f"Note: some messages could not be shown ({reason}).")
 
 
 def _save(run: Run, made: Release) -> None:

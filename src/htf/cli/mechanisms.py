@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from htf.cli import declared
 from htf.cli.options import JSON
-from htf.cli.screen import console, say, say_json, show_table
+from htf.cli.screen import console, remark, say_json, show_table
 
 
 @declared.command()
@@ -13,7 +13,7 @@ def mechanisms(as_json: bool = JSON) -> None:
     from htf.mechanisms import refused, registry
 
     for name, reason in refused().items():
-        say(f"{name} cannot be used: {reason}", err=True)
+        remark(f"{name} cannot be used: {reason}")
     described = [mechanism.describe() for mechanism in registry().values()]
     if as_json:
         say_json(described)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from htf.base.options import option
 from htf.cli.options import JSON, OVERWRITE, WHERE
-from htf.cli.screen import say, say_json, show_whole_answer, warn_if_not_private, working
+from htf.cli.screen import remark, say_json, show_whole_answer, warn_if_not_private, working
 from htf.errors import InputError
 from htf.files import check_output
 from htf.query.polygon_files import FORMATS
@@ -131,9 +131,9 @@ class Asking:
             write_answer(answer, self.output, plan, overwrite=self.overwrite)
             what = {"changes": "changes", "different people": "boxes"}
             name = what.get(answer.kind, "answers")
-            say(f"Wrote {self.output}: {len(answer):,} {name}.", err=True)
+            remark(f"Wrote {self.output}: {len(answer):,} {name}.")
         for note in odd_places(answer):
-            say(note, err=True)
+            remark(note)
         counted = [answer.releases, *(part.releases for part in answer.parts[1:])]
         for releases in counted:  # of a series, all are of one kind
             warn_if_not_private(releases[-1])

@@ -8,7 +8,7 @@ from pathlib import Path
 from htf.base.options import argument, option
 from htf.cli import declared
 from htf.cli.options import OVERWRITE
-from htf.cli.screen import say, warn_if_not_private, working
+from htf.cli.screen import remark, say, warn_if_not_private, working
 from htf.errors import InputError
 
 MOST_RUNS = 100
@@ -57,7 +57,6 @@ def report(
     )
     warn_if_not_private(subject.release)
     if subject.failed:
-        say(
+        remark(
             f"WARNING: {release_file} is inconsistent ({', '.join(subject.failed)}), and the report says so on every page.",
-            err=True,
         )

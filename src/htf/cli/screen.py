@@ -48,17 +48,22 @@ def _escaped(character: str) -> str:
 
 def say(text: object, *, err: bool = False) -> None:
     """Print a line for the person who runs the command, on standard output or standard error."""
-    if not err:
+    if err:
+        remark(text)
+    else:
         print(safe_text(text), flush=True)
-        return
-    with suppress(OSError):  # a message that nobody can see is no reason to stop
+
+
+def remark(text: object) -> None:
+    """Print a line on standard error. If nobody can see it, that is no reason to stop."""
+    with suppress(OSError):
         print(safe_text(text), file=sys.stderr, flush=True)
 
 
 def catch_messages() -> None:
     """Print what other packages report on standard error, safely. Matplotlib, for one, reports characters
     that its fonts lack."""
-    warnings.showwarning = lambda message, *_, **__: say(f"Warning: {message}", err=True)
+    warnings.showwarning = lambda message, *_, **__: remark(f"Warning: {message}")
     logging.lastResort = Sayer(logging.WARNING)
 
 
@@ -66,7 +71,7 @@ class Sayer(logging.Handler):
     """Prints what is logged."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        say(record.getMessage(), err=True)
+        remark(record.getMessage())
 
 
 def say_json(value: Any) -> None:

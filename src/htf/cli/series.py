@@ -15,7 +15,7 @@ from htf.cli.charging import BUDGET as CHARGED
 from htf.cli.charging import notes_charges
 from htf.cli.making import Asking, Run, make_release
 from htf.cli.options import JSON
-from htf.cli.screen import console, say, say_json, show_table, working
+from htf.cli.screen import console, remark, say, say_json, show_table, working
 from htf.cli.types import Folder
 from htf.errors import InputError, NothingInsideError
 from htf.recipes.files import read_fields
@@ -142,7 +142,7 @@ def _run(opened: Series, addition: Addition) -> Run:
         output=addition.output,
         overwrite=False,
         budget=addition.budget,
-        finish=lambda made: opened.finish(made, addition.period, lambda text: say(text, err=True)),
+        finish=lambda made: opened.finish(made, addition.period, remark),
         remains="" if opened.plan.adds_up else f" for corrections of {addition.period.name}",
         adopt=f"htf series adopt {quote(str(opened.folder))}",
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from htf.base.options import argument, option
 from htf.cli import declared
-from htf.cli.screen import say, warn_if_not_private, working
+from htf.cli.screen import remark, say, warn_if_not_private, working
 from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
 
@@ -87,7 +87,7 @@ def serve(
     prefix = read_prefix(asked.root_path or "", "--root-path")
     with listen(host, port) as sock:
         if token is not None and tls is None and host not in LOCAL:
-            say("The token is sent unencrypted: use TLS, here or in a proxy.", err=True)
+            remark("The token is sent unencrypted: use TLS, here or in a proxy.")
         settings = Settings(
             token,
             asked.cors,
@@ -153,7 +153,7 @@ def _announce(files: tuple[Path, ...], address: str | None) -> None:
         f"Loading {releases}{where}. The first start also compiles, which takes about 15 seconds."
     )
     if sys.stderr.isatty():
-        say(message, err=True)
+        remark(message)
     else:
         log("load", message=message)
 

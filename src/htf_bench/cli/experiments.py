@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from htf.cli.screen import console, safe_text, say, show_table
+from htf.cli.screen import console, remark, safe_text, say, show_table
 from htf.cli.types import FileName, WholeNumber
 from htf.errors import InputError
 from htf.files import exists
@@ -145,7 +145,7 @@ def progress_of_trials(total: int, kept: int) -> Iterator[Callable[[Progress], N
             bar.update(task, completed=progress.done, description=latest, left=left)
             if not screen.is_terminal and time.monotonic() - last_line > SECONDS_BETWEEN_LINES:
                 last_line = time.monotonic()
-                say(f"{progress.done:,} of {progress.total:,} trials, {left} left", err=True)
+                remark(f"{progress.done:,} of {progress.total:,} trials, {left} left")
 
         yield tell
 
