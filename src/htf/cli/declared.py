@@ -117,7 +117,7 @@ def take(declaration: type, given: dict[str, Any]) -> dict[str, Any]:
     found = {}
     for field in _declared(declaration):
         option = _option(field)
-        values = given if option.group is None else given.get(option.group.key, {})
+        values = given if option.group is None else given.get(option.group.key) or {}
         if field.name in values and (option.read is None or values[field.name] is not None):
             value = values[field.name]
             found[field.name] = value if option.read is None else option.read(value)
@@ -182,7 +182,7 @@ def _make(field: Field[Any], **changes: Any) -> Callable[[F], F]:
 
 def _make_group(group: Group, members: dict[str, Field[Any]], command: F) -> F:
     if isinstance(group, Joint):
-        form: dict[str, Any] = {"type": Two(group, *members.values()), "callback": _or_none}
+        form: dict[str, Any] = {"type": Two(group, *members.values())}
     else:
         form = {"type": Named(members), "callback": _once, "cls": GroupOption, "multiple": True}
     return click.option(group.flag, group.key, help=group.help, **form)(command)
@@ -198,10 +198,6 @@ def _once(
             raise click.BadParameter(f"{name.replace('_', '-')} is given twice.", param=param)
         found[name] = value
     return found
-
-
-def _or_none(_: click.Context, __: click.Parameter, found: dict[str, Any] | None) -> dict[str, Any]:
-    return found or {}
 
 
 class Part(click.ParamType[Any]):
@@ -262,10 +258,7 @@ class Named(Part):
         return field.name, self.read(field, text, param, ctx)
 
     def shell_complete(
-        self,
-        ctx: click.Context,  # noqa: ARG002 - Click's signature
-        param: click.Parameter,  # noqa: ARG002
-        incomplete: str,
+        self, _: click.Context, __: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         return [
             CompletionItem(f"{name}=", help=_option(field).help)

@@ -199,16 +199,13 @@ def show(folder: Folder = SERIES, as_json: bool = JSON) -> None:
 
     opened = Series(folder)
     accounts = {account.dataset: account for account in opened.accounts()}
-    entries = [entry for account in accounts.values() for entry in account.entries]
+    entries = [_entry(entry) for account in accounts.values() for entry in account.entries]
     if as_json:
-        say_json({"plan": opened.plan.to_dict(), "entries": [_entry(entry) for entry in entries]})
+        say_json({"plan": opened.plan.to_dict(), "entries": entries})
         return
     console().print(f"{folder}: a release for every {opened.plan.period}\n", style="bold")
     console().print(" ".join(opened.plan.told) + "\n")
-    rows = [
-        (entry.label, entry.charged, str(entry.epsilon), entry.state, entry.file or "")
-        for entry in entries
-    ]
+    rows = [[value or "" for value in entry.values()] for entry in entries]
     show_table(("release", "charged", ">epsilon", "state", "file"), rows, "Releases")
     left = [f"{account.left} of {account.cap}" for account in accounts.values()]
     if opened.plan.adds_up:
