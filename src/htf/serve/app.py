@@ -143,7 +143,7 @@ class Service:
         finally:
             self.metrics.running -= 1
             seconds = perf_counter() - started
-            route = self._route(scope)
+            route = self.forms.get(scope.get("endpoint"), UNMATCHED)
             self.metrics.add(route, status, seconds)
             self.log.add(scope, route, status, seconds, sending.size)
 
@@ -174,9 +174,6 @@ class Service:
                 return
         scope["app"] = self  # so that the router raises if nothing matches
         await self.router(scope, receive, sending)
-
-    def _route(self, scope: Any) -> str:
-        return self.forms.get(scope.get("endpoint"), UNMATCHED)
 
     def _check_token(self, scope: Any, path: str) -> None:
         if not is_guarded(path):

@@ -35,20 +35,21 @@ class Source:
     series: dict[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Holding:
     """A release, and the facts about it that many answers repeat."""
 
-    id: str
-    source: Source
-    stamp: tuple[int, ...]  # of the file when it was read: a download must match what was loaded
-    file_digest: str
-    release: Release
-    seed: bytes  # for ETags: the release and the software
-    mark: dict[str, str]  # added to everything told of a release that is not private
-    label: dict[str, str]  # added to every answer: what is counted, and that mark
-    about: dict[str, Any]
-    together: Together
+    def __init__(self, id: str, source: Source, stamp: tuple[int, ...], release: Release) -> None:
+        self.id, self.source, self.release = id, source, release
+        self.stamp = stamp  # of the file when it was read: a download must match what was loaded
+        with open(source.path, "rb") as file:
+            self.file_digest = hashlib.file_digest(file, "sha256").hexdigest()
+        software = [*digests(release), version("htf-dp")]
+        self.seed = hashlib.sha256("\n".join(software).encode()).digest()  # for ETags
+        # Added to everything told of a release that is not private, and to every answer, with what is counted.
+        self.mark = {} if release.private else {"not_private": not_private(release)}
+        self.label = {COUNTED: release.counted, **self.mark}
+        self.about = _about(id, source, release)
+        self.together = Together(release)
 
     @property
     def path(self) -> Path:
@@ -187,7 +188,7 @@ def _load(
     made: list[Holding] = []
     for name, one in releases.items():
         slug = ids.get(name) or _unlike(_slug(name), {*taken, *(other.id for other in made)})
-        made.append(_hold(slug, replace(source, name=name), stamp, one))
+        made.append(Holding(slug, replace(source, name=name), stamp, one))
     return made
 
 
@@ -212,25 +213,6 @@ def _unlike(slug: str, taken: Container[str]) -> str:
         number += 1
         found = f"{slug}-{number}"
     return found
-
-
-def _hold(slug: str, source: Source, stamp: tuple[int, ...], release: Release) -> Holding:
-    seed = "\n".join([*digests(release), version("htf-dp")]).encode()
-    mark = {} if release.private else {"not_private": not_private(release)}
-    with open(source.path, "rb") as file:
-        file_digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Holding(
-        id=slug,
-        source=source,
-        stamp=stamp,
-        file_digest=file_digest,
-        release=release,
-        seed=hashlib.sha256(seed).digest(),
-        mark=mark,
-        label={COUNTED: release.counted, **mark},
-        about=_about(slug, source, release),
-        together=Together(release),
-    )
 
 
 def not_private(release: Release) -> str:
