@@ -139,9 +139,7 @@ def _show_map(release: Release) -> None:
 
 
 def _show_ledger(release: Release) -> None:
-    each = ""
-    if release.protection != OF_RECORDS:
-        each = f" for each {release.protection.piece}"
+    each = "" if release.protection == OF_RECORDS else f" for each {release.protection.piece}"
     rows = [
         (line.label, line.kind, line.answers, line.largest_epsilon, line.spent_after)
         for line in release.ledger

@@ -112,9 +112,7 @@ def _goes_on(prepared: Prepared, asking: Asking) -> bool:
     say_before(prepared.domain, quote, budget)
     say_error(prepared, asking.points_about)
     if asking.dry_run:
-        remark(
-            f"This was a dry run: nothing was charged, and no release was made. {NOT_TRIED}",
-        )
+        remark(f"This was a dry run: nothing was charged, and no release was made. {NOT_TRIED}")
         return False
     streams.let_interrupt()
     click.confirm(f"Charge ε {quote.epsilon} and make the release?", abort=True, err=True)

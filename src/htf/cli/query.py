@@ -16,7 +16,6 @@ from htf.query.columns import COLUMNS, COUNTED, COUNTED_MEANS
 
 if TYPE_CHECKING:
     from htf.query.answer import Answer
-    from htf.query.question import Question
     from htf.release.release import Release
     from htf.series.series import Series
 
@@ -59,6 +58,7 @@ def query(
     The interval covers the noise. Where estimates use every count in the tree, it also covers
     records or split people that are spread unevenly.
     """
+    from htf.query.question import Question
     from htf.release.release import Release
     from htf.series.plan import is_series
 
@@ -75,7 +75,7 @@ def query(
     divisor = None if per is None else _open(per)
 
     def work() -> Answer:
-        question = _question(asking, source, distinct)
+        question = Question.different_people() if distinct else asking.question(source.domain)
         answer = source.ask(question)
         if divisor is not None:
             answer = answer.per(divisor.ask(question))
@@ -83,14 +83,6 @@ def query(
 
     plan = [] if isinstance(source, Release) else source.plan.told
     asking.give_out(ask(f"asking {release_file.name}", work), plan)
-
-
-def _question(asking: Asking, source: Release | Series, distinct: bool) -> Question:
-    from htf.query.question import Question
-
-    if distinct:
-        return Question.different_people()
-    return asking.question(source.domain)
 
 
 def _open(path: Path) -> Release | Series:
