@@ -50,11 +50,11 @@ def _squares(asking: Asking, new: Release, old: Release) -> Question:
     from htf.maps.comparison import grid_rows, shared_bounds
     from htf.query.question import Question
 
-    low, high = shared_bounds(new, old, ("x", "y"), asking.ranges)
+    low, high = shared_bounds(new, old, ("x", "y"), asking.where)
     widths = np.subtract(high, low)
     numbers = np.maximum(np.rint(SQUARES * widths / widths.max()), 1).astype(int)
     edges = [
         np.linspace(start, end, number + 1)
         for start, end, number in zip(low, high, numbers, strict=True)
     ]
-    return Question.boxes(grid_rows(new, ("x", "y"), asking.ranges, edges[0], edges[1]))
+    return Question.boxes(grid_rows(new, ("x", "y"), asking.where, edges[0], edges[1]))

@@ -23,7 +23,7 @@ from htf.base.options import AUTO, EITHER, LAST, OPTION, Group, Joint, Option
 from htf.cli.types import FileName, Number, WholeNumber, WholeNumberOr
 
 F = TypeVar("F", bound=Callable[..., Any])
-SEVERAL = {"tuple[str, ...]": "str", "tuple[Path, ...]": "Path", "Texts": "str"}
+SEVERAL = {"tuple[str, ...]": "str", "tuple[Path, ...]": "Path", "Texts": "str", "Where": "str"}
 FLAGS_COLUMN = 34  # of help: what Click leaves for flags and the margin
 # By the type of a field, without "or None". All else is text.
 TYPES: dict[str, click.ParamType[Any]] = {

@@ -15,7 +15,7 @@ from htf.cli.questions import ask
 from htf.cli.screen import say, warn_if_not_private, working
 from htf.errors import InputError
 from htf.files import check_output
-from htf.query.texts import read_numbers, read_where
+from htf.query.texts import read_numbers
 
 if TYPE_CHECKING:
     from htf.frame.domain import Domain
@@ -24,11 +24,18 @@ if TYPE_CHECKING:
     from htf.release.release import Release
     from htf.series.series import Series
 
-DEFAULT_GRID = "16,16"  # of a series
+DEFAULT_GRID = (16, 16)  # of a series
 RASTERS = (".tif", ".tiff")
 TILES = ".pmtiles"
 PICTURES = (*RASTERS, TILES)  # no rows
 MOST_PIXELS = 8192  # per side; drawing that many takes about 3 GB of memory
+
+
+def read_grid(text: str) -> tuple[int, int]:
+    columns, rows = read_numbers(text, "--grid", 2, "NX,NY")
+    if not (columns.is_integer() and rows.is_integer()):  # which NaN and infinity are not either
+        raise InputError(f"--grid takes NX,NY, whole numbers of columns and rows, got {text!r}")
+    return int(columns), int(rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +51,10 @@ class Exporting:
         "For .pmtiles: the deepest zoom.  [default: where all is shown]", within=(0, 24)
     )
     h3: int | None = option("H3 hexagons instead of leaves.", within=(0, 15))
-    grid: str | None = option("A grid of NX x NY rectangles instead of leaves.", "NX,NY")
-    where: tuple[str, ...] = WHERE
+    grid: tuple[int, int] | None = option(
+        "A grid of NX x NY rectangles instead of leaves.", "NX,NY", read=read_grid
+    )
+    where: Where = WHERE
     overwrite: bool = OVERWRITE
 
     @property
@@ -55,10 +64,6 @@ class Exporting:
     @property
     def is_zones(self) -> bool:
         return self.h3 is not None or self.grid is not None
-
-    @property
-    def ranges(self) -> Where:
-        return read_where(self.where)
 
     def check(self, release_file: Path) -> None:
         """Refuse options that do not go together, and an output that cannot be written."""
@@ -106,9 +111,7 @@ class Exporting:
     def write_raster(self, release: Release) -> str:
         from htf.export.raster import write_raster
 
-        seen = write_raster(
-            release, self.output, self.pixels, self.ranges, overwrite=self.overwrite
-        )
+        seen = write_raster(release, self.output, self.pixels, self.where, overwrite=self.overwrite)
         columns, rows = seen.domain.shape
         return f"{columns:,} x {rows:,} pixels"
 
@@ -118,7 +121,7 @@ class Exporting:
         made = write_tiles(
             release,
             self.output,
-            self.ranges,
+            self.where,
             self.max_zoom,
             overwrite=self.overwrite,
             tell=lambda zoom: step(f"writing {self.output.name}, zoom {zoom}"),
@@ -160,7 +163,7 @@ class Exporting:
             )
         else:
             question = Question.by(
-                *series.domain.names, where=self.ranges
+                *series.domain.names, where=self.where
             )  # every cell by its names
         answer = ask(f"counting {self.output.name}", lambda: series.ask(question))
         export_answer(answer, self.output, series.plan.told, overwrite=self.overwrite)
@@ -173,10 +176,10 @@ class Exporting:
         from htf.query.tilings import grid_zones, h3_zones
 
         if self.h3 is not None:
-            return Question.polygons(h3_zones(domain, self.h3), where=self.ranges)
-        columns, rows = _read_grid(self.grid or DEFAULT_GRID)
+            return Question.polygons(h3_zones(domain, self.h3), where=self.where)
+        columns, rows = self.grid or DEFAULT_GRID
         zones = grid_zones(domain, columns=columns, rows=rows)
-        return Question.polygons(zones, where=self.ranges)
+        return Question.polygons(zones, where=self.where)
 
 
 @declared.command()
@@ -205,10 +208,3 @@ def export(release_file: Path = RELEASE, asked: Exporting = declared.record_of(E
             said = f"{asked.write(last, step)}, epsilon {last.epsilon}."
     say(f"Wrote {asked.output}: {said}")
     warn_if_not_private(last)
-
-
-def _read_grid(text: str) -> tuple[int, int]:
-    columns, rows = read_numbers(text, "--grid", 2, "NX,NY")
-    if not (columns.is_integer() and rows.is_integer()):  # which NaN and infinity are not either
-        raise InputError(f"--grid takes NX,NY, whole numbers of columns and rows, got {text!r}")
-    return int(columns), int(rows)

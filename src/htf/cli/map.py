@@ -13,10 +13,10 @@ from htf.cli.options import OVERWRITE, WHERE
 from htf.cli.screen import say, warn_if_not_private, working
 from htf.errors import InputError
 from htf.files import check_output
-from htf.query.texts import read_where
 
 if TYPE_CHECKING:
     from htf.maps.layer import Layer
+    from htf.query.where import Where
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Drawing:
     output: Path = option(
         "File to write: .html, .png, .svg or .pdf.", default=MISSING, flag="-o --output"
     )
-    where: tuple[str, ...] = WHERE
+    where: Where = WHERE
     axes: str = option("The two axes to draw, e.g. dest_x,dest_y.", "FIRST,SECOND", default="x,y")
     by: str | None = option("Draw one panel per step or name of this axis, at most 24.", "AXIS")
     level: str | None = option("Level of zones, e.g. district. [default: the lowest]", "LEVEL")
@@ -94,7 +94,7 @@ class Drawing:
     def content(self) -> dict[str, Any]:
         """What a layer shows."""
         axes = tuple(name.strip() for name in self.axes.split(","))
-        return {"axes": axes, "where": read_where(self.where), "level": self.level}
+        return {"axes": axes, "where": self.where, "level": self.level}
 
     @property
     def looks(self) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def map(
 
 def _check_without(message: str, given: dict[str, Any]) -> None:
     for what, is_given in given.items():
-        if is_given not in (None, False, ()):
+        if is_given not in (None, False, {}):
             raise InputError(message.format(what))
 
 

@@ -11,6 +11,7 @@ import click
 from htf.base.options import argument, option
 from htf.cli.types import WholeNumber
 from htf.privacy.protection import PERIODS, PERSON, RECORD, Protection
+from htf.query.texts import read_where
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_POINTS = 50_000_000  # that are made up
@@ -30,7 +31,7 @@ OUTPUT = option("File to write.", default=MISSING, flag="-o --output")
 WHERE = option(
     "Range of a further axis, e.g. hour=7:10. Can be repeated; other axes count in full.",
     "AXIS=LOW:HIGH",
-    default=(),
+    read=read_where,
 )
 
 

@@ -14,7 +14,7 @@ from htf.cli.screen import remark, say_json, show_whole_answer, warn_if_not_priv
 from htf.errors import InputError
 from htf.files import check_output
 from htf.query.polygon_files import FORMATS
-from htf.query.texts import read_boxes, read_where
+from htf.query.texts import read_boxes
 
 if TYPE_CHECKING:
     import geopandas
@@ -49,7 +49,7 @@ class Asking:
         "LEVEL",
         flag="--level",
     )
-    where: tuple[str, ...] = WHERE
+    where: Where = WHERE
     as_json: bool = JSON
     output: Path | None = option(
         "File to write. Its ending sets the format: .csv, .xlsx, .json, .parquet, .geojson, .gpkg or .fgb; of a series "
@@ -80,10 +80,6 @@ class Asking:
         return (*self.zones, *self.levels)
 
     @property
-    def ranges(self) -> Where:
-        return read_where(self.where)
-
-    @property
     def is_of_nothing(self) -> bool:
         """Whether no option says what to count."""
         return not (self.boxes or self.boxes_file or self.polygons_file or self.names or self.by)
@@ -97,7 +93,7 @@ class Asking:
             return self._polygons(self.polygons_file)
         if self.output is not None:
             check_layer(self.output, domain.crs, domain.has_shapes)
-        by, where = (*self.levels, *(one for one in self.by if one != PERIOD)), self.ranges
+        by, where = (*self.levels, *(one for one in self.by if one != PERIOD)), self.where
         if self.zones:
             return Question.zones(*self.zones, where=where, by=by)
         is_cut = any(domain.names[number] in where for number in domain.outlined)
@@ -116,7 +112,7 @@ class Asking:
         labels = labels_of(frame, label_column(frame, named[0] if named else None, path))
         if self.output is not None:
             check_layer(self.output, frame.crs)
-        return Question.polygons(frame, where=self.ranges, labels=labels)
+        return Question.polygons(frame, where=self.where, labels=labels)
 
     def give_out(self, answer: Answer, plan: list[str]) -> None:
         """Print the answer as JSON or a table, or write it to a file, and say what may be a mistake."""
