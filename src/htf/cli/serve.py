@@ -124,10 +124,8 @@ def _load(service: Service, files: tuple[Path, ...], allow_not_private: bool) ->
     from htf.serve.holdings import load_holdings
     from htf.serve.logs import log
 
-    load, held = (
-        partial(load_holdings, files, allow_not_private=allow_not_private),
-        service.holdings,
-    )
+    load = partial(load_holdings, files, allow_not_private=allow_not_private)
+    held = service.holdings
     if service.is_ready:
         found = load(held, lambda problem: log("reload-problem", message=problem))
     else:
@@ -147,11 +145,8 @@ def _announce(files: tuple[Path, ...], address: str | None) -> None:
     from htf.serve.logs import log
 
     is_one = len(files) == 1 and not files[0].is_dir()
-    releases = "a release" if is_one else "releases"
-    where = f" for {address}" if address else ""
-    message = (
-        f"Loading {releases}{where}. The first start also compiles, which takes about 15 seconds."
-    )
+    what = ("a release" if is_one else "releases") + (f" for {address}" if address else "")
+    message = f"Loading {what}. The first start also compiles, which takes about 15 seconds."
     if sys.stderr.isatty():
         remark(message)
     else:

@@ -223,7 +223,8 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError, ValueError, TypeError) as error:  # a name may be no name at all
         listener.close()
         reason = getattr(error, "strerror", None) or str(error)
-        remedy = "" if not _is_taken(error) else ". Give another --port; 0 is any that is free"
+        is_taken = getattr(error, "errno", None) == errno.EADDRINUSE
+        remedy = ". Give another --port; 0 is any that is free" if is_taken else ""
         raise InputError(f"cannot listen on {host:.100}, port {port}: {reason}{remedy}") from None
     return listener
 
@@ -235,10 +236,6 @@ def _check_everywhere(host: str, bound: str) -> None:
             ipaddress.ip_address(host)
         except ValueError:
             raise InputError(f"--host {host!r} would listen everywhere. {HOSTS}") from None
-
-
-def _is_taken(error: Exception) -> bool:
-    return isinstance(error, OSError) and error.errno == errno.EADDRINUSE
 
 
 def read_tls(certificate: Path | None, key: Path | None) -> Tls | None:
