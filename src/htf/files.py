@@ -90,7 +90,7 @@ def check_output(
 
 def write_whole(
     path: Path,
-    write: Callable[[Path], None],
+    write: Callable[[Path], object],
     *,
     overwrite: bool = False,
     by_release: bool = False,

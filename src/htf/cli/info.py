@@ -71,10 +71,7 @@ def _write_record(release: Release, source: Path, output: Path, overwrite: bool)
     plan = read_plan(source.parent) if is_series(source.parent) else None
     text = registry_yaml(registry_record(release, source.stem, plan))
 
-    def write(unfinished: Path) -> None:
-        unfinished.write_text(text, encoding="utf-8")
-
-    write_whole(output, write, overwrite=overwrite)
+    write_whole(output, lambda new: new.write_text(text, "utf-8"), overwrite=overwrite)
     left = text.count(TODO)
     say(f"Wrote {output}: {left} texts that start with TODO are for you to fill in.")
     warn_if_not_private(release)

@@ -50,8 +50,4 @@ def write_beside(path: Path, about: dict[str, Any], *, overwrite: bool = False) 
     """Write the statement first, then the other values, one per line."""
     lines = [f"{name}: {json.dumps(value)}" for name, value in about.items() if name != "statement"]
     text = f"About {path.name}\n\n{about['statement']}\n\n" + "\n".join(lines) + "\n"
-    write_whole(beside(path), lambda unfinished: _write(unfinished, text), overwrite=overwrite)
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+    write_whole(beside(path), lambda new: new.write_text(text, "utf-8"), overwrite=overwrite)

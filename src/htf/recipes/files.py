@@ -48,11 +48,7 @@ def load_recipe(path: Path) -> Recipe:
 def save_recipe(recipe: Recipe, path: Path, *, overwrite: bool = False) -> None:
     """Write a recipe that `load_recipe` reads as the same."""
     text = to_toml(recipe)
-    write_whole(path, lambda to: _write(to, text), overwrite=overwrite)
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, "utf-8")
+    write_whole(path, lambda to: to.write_text(text, "utf-8"), overwrite=overwrite)
 
 
 def to_toml(recipe: Recipe) -> str:

@@ -407,7 +407,9 @@ class SeriesFolder:
         known = self._read_json(COUNTED) if self._entries() else by
         if same and by == known:
             text = json.dumps(by) + "\n"
-            write_whole(self.folder / COUNTED, lambda new: _write_text(new, text), overwrite=True)
+            write_whole(
+                self.folder / COUNTED, lambda new: new.write_text(text, "utf-8"), overwrite=True
+            )
             return
         raise InputError(
             f"the periods and people of {self.folder} are told apart by {(known or by)['by']}, {_by_columns(reading)}, but these "
@@ -510,10 +512,6 @@ def _by_columns(told: ToldApart) -> str:
 
 def _copy(path: Path, new: Path) -> None:
     shutil.copyfile(path, new)
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 @contextmanager

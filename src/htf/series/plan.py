@@ -219,7 +219,7 @@ def write_plan(plan: SeriesPlan, folder: Path) -> None:
         if name in said:
             said[name] = {"axes": said[name], "layer": _layer_of(getattr(plan.recipe, name))}
     text = json.dumps(said, indent=2) + "\n"
-    write_whole(folder / PLAN, lambda unfinished: _write_text(unfinished, text))
+    write_whole(folder / PLAN, lambda unfinished: unfinished.write_text(text, encoding="utf-8"))
 
 
 def read_plan(folder: Path) -> SeriesPlan:
@@ -275,7 +275,3 @@ def _with_layer(axes: dict[str, Any], layer: list[list[Any]]) -> Domain:
 def is_series(path: Path) -> bool:
     """Whether a folder holds a series."""
     return (path / PLAN).is_file()
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
