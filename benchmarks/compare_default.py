@@ -7,7 +7,7 @@ paired ratios, run by run (95 % interval by Student's t).
 
     python benchmarks/compare_default.py --ours RESULTS ... --others RESULTS ...
 
-RESULTS are folders that `htf evaluate --rivals tuned -o` wrote. Their names stand for the data sets: those of one set, named alike,
+RESULTS are folders that `htf evaluate --mechanisms tuned -o` wrote. Their names stand for the data sets: those of one set, named alike,
 must have the same seed, queries and runs. Of the others, results of `htf` itself are left out.
 """
 

@@ -73,7 +73,7 @@ def server(source: Path, release: Path) -> Iterator[tuple[str, int]]:
     command = [sys.executable, "-m", "htf", "serve", str(release), "--port", "0"]
     environment = {**os.environ, "PYTHONPATH": str(source)}
     if (source / "htf/maps/basemap").exists() or (source / "htf/maps/basemap.py").exists():
-        command.append("--no-basemap")  # which the version before does not have
+        command += ["--basemap", "none"]  # which the version before does not have
     with subprocess.Popen(
         [*command, "--allow-not-private"],
         stdout=subprocess.PIPE,

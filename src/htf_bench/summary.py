@@ -154,7 +154,7 @@ Made by `{command}`, with {bench.queries} boxes per workload and seed {bench.see
   without a result ({len(results.failures())}), and why.
 * `summary.md`: means ± standard deviations over the runs. A tree whose height is the user's choice stands at
   the height that did best, which nobody could know without the data.
-* `rivals.md`, `rivals.parquet`: with `--rivals tuned`, mechanisms against rivals at their best setting in hindsight.
+* `rivals.md`, `rivals.parquet`: with `--mechanisms tuned`, mechanisms against rivals at their best setting in hindsight.
 * `parts/`: finished trials. Run the same command again to resume.
 
 | mechanism | median seconds of a release |

@@ -99,7 +99,7 @@ def judged_specs(specs: Sequence[BenchSpec], named: str) -> list[BenchSpec]:
     judged = [spec for spec in specs if spec.mechanism not in FLOORS]
     if not judged:
         raise InputError(
-            f"--rivals {TUNED} needs a mechanism to compare with the rivals: give --mechanisms htf, "
+            f"--mechanisms {TUNED} needs a mechanism to compare with the rivals: give htf,{TUNED}, "
             f"got {named!r}"
         )
     return judged

@@ -116,7 +116,7 @@ def tuned(town: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, s
     out = tmp_path_factory.mktemp("tuned")
     asked = ["--epsilons", "0.2,1", "--workloads", "places-2,places-8,10%", "--queries", "100"]
     ran = htf(
-        "evaluate", str(town), "--rivals", "tuned", *asked, "--runs", "3", "--jobs", "1", "-o", str(out)
+        "evaluate", str(town), "--mechanisms", "tuned", *asked, "--runs", "3", "--jobs", "1", "-o", str(out)
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     return out, ran.stdout
@@ -174,7 +174,7 @@ def test_other_mechanisms_can_be_compared_with_tuned_rivals(
 ) -> None:
     """A rival that is named stands for itself, with its published setting."""
     asked = ["--epsilons", "1", "--workloads", "places-4", "--queries", "20", "--runs", "1"]
-    command = ["evaluate", str(town), "--mechanisms", "singular,ag", "--rivals", "tuned", *asked]
+    command = ["evaluate", str(town), "--mechanisms", "singular,ag,tuned", *asked]
     assert run([*command, "--jobs", "1", "-o", str(tmp_path)]) == 0
     picked = pq.read_table(tmp_path / "rivals.parquet").to_pylist()
     assert {row["mechanism"] for row in picked} == {"singular", "ag"}
@@ -304,8 +304,7 @@ def mistakes(points: Path, out: Path) -> dict[str, tuple[list[str], str]]:
             "whole number of cells, 1 or more, got 'places-x'",
         ),
         "large side": (but("--workloads", "places-129"), "do not fit on a map of 128 x 128 cells"),
-        "no rivals": (but("--rivals", "best"), "'best' is not one of 'as-published', 'tuned'"),
-        "only a floor": (but("--mechanisms", "zero", "--rivals", "tuned"), "got 'zero'"),
+        "only a floor": (but("--mechanisms", "zero,tuned"), "got 'zero'"),
         "no boxes file": (but("--workloads", "file:no.csv"), "there is no file no.csv"),
         "bad epsilon": (but("--epsilons", "0.1,-1"), "got '-1'"),
         "empty epsilon": (but("--epsilons", "0.1,"), "got ''"),

@@ -103,7 +103,9 @@ def test_a_gap_in_a_dense_place_is_not_drawn_as_empty(
     unsure = release.derived.unsure_leaves
     assert 0 < unsure.sum() < np.sum(~release.derived.clear_leaves)
     box = outline(release, int(np.argmax(sizes(release) * unsure)))
-    page = window(color_scheme="light").open(draw(folder, tmp_path, "east", more=("--no-basemap",)))
+    page = window(color_scheme="light").open(
+        draw(folder, tmp_path, "east", more=("--basemap", "none"))
+    )
     x, y = point_at(page, (box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
     assert "too few to tell: none, or a third of the density" in page.inner_text(".tooltip")
     assert "too few to tell" in page.inner_text("#legend")
@@ -137,7 +139,7 @@ def test_colours_are_those_of_the_legend(
 ) -> None:
     """Read off the screen: the densest part has the last colour of the scale, an empty one the blank."""
     one = window(color_scheme=scheme)
-    page = one.open(draw(folder, tmp_path, "east", more=("--no-basemap",)))
+    page = one.open(draw(folder, tmp_path, "east", more=("--basemap", "none")))
     assert page.evaluate("document.documentElement.dataset.theme") == scheme
     boxes = busiest(releases["east"]), emptiest(releases["east"])
     image = pixels(page)
@@ -363,7 +365,7 @@ def test_the_base_map_needs_no_network(folder: Path, tmp_path: Path, window: Any
 
 
 def test_a_map_without_a_base_map(folder: Path, tmp_path: Path, window: Any) -> None:
-    page = window().open(draw(folder, tmp_path, "east", more=("--no-basemap",)))
+    page = window().open(draw(folder, tmp_path, "east", more=("--basemap", "none")))
     assert page.locator("canvas.names").count() == 0
     assert "Natural Earth" not in page.inner_text("body")
     assert pixels(page)[3, 3].tolist() == [0xDF, 0xE4, 0xEA]

@@ -193,14 +193,15 @@ def test_a_folder_that_takes_no_files(suffix: str, folder: Path, capfd: pytest.C
     assert f"cannot write /proc/city{suffix}" in " ".join(capfd.readouterr().err.split())
 
 
-@pytest.mark.parametrize("zones", [("--h3", 7), ("--grid", "5,3")])
+@pytest.mark.parametrize("zones", ["h3:7", "5,3"])
 @pytest.mark.parametrize("suffix", [".csv", ".gpkg"])
-def test_zones_add_up_to_the_release(
-    folder: Path, tmp_path: Path, zones: tuple[str, Any], suffix: str
-) -> None:
+def test_zones_add_up_to_the_release(folder: Path, tmp_path: Path, zones: str, suffix: str) -> None:
 
     path = tmp_path / f"zones{suffix}"
-    assert htf("export", folder / "hours.parquet", *zones, "--where", "hour=7:10", "-o", path) == 0
+    assert (
+        htf("export", folder / "hours.parquet", "--grid", zones, "--where", "hour=7:10", "-o", path)
+        == 0
+    )
     found = csv.read_csv(path)["count"] if suffix == ".csv" else read_layer(path)["count"]
     carried = path.with_name("zones.csv.statement.txt") if suffix == ".csv" else path
     assert b"Counted: hour from 7 to 10." in carried.read_bytes()
@@ -211,8 +212,9 @@ def test_zones_add_up_to_the_release(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--h3", 7, "--grid", "5,3", "-o", "zones.gpkg"), "--h3 or --grid, not both"),
-        (("--h3", 7, "-o", "zones.tif"), "zones are a layer"),
+        (("--grid", "h3:7", "-o", "zones.tif"), "zones are a layer"),
+        (("--grid", "h3:1_0", "-o", "zones.gpkg"), "--grid takes h3:N"),
+        (("--grid", "h3:16", "-o", "zones.gpkg"), "from 0 to 15"),
         (("--grid", "5", "-o", "zones.gpkg"), "--grid"),
         (("--grid", "0,5", "-o", "zones.gpkg"), "0"),
         (("--grid", "1.5,5", "-o", "zones.gpkg"), "whole numbers of columns and rows, got '1.5,5'"),

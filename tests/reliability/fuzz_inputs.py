@@ -225,7 +225,7 @@ def polygon_command(
     if chance.random() < 0.15:
         zones = chance.choice(
             (
-                f"--h3={chance.choice(('0', '3', '15', *NUMBERS))}",
+                f"--grid=h3:{chance.choice(('0', '3', '15', *NUMBERS))}",
                 f"--grid={numbers(chance, ',', 4)}",
             )
         )

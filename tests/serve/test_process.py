@@ -55,7 +55,7 @@ def test_a_process_from_start_to_end(files: dict[str, Path], tls: Tls, tmp_path:
     """One process for the log, the token, TLS and the end, because starting takes seconds."""
     secret = tmp_path / "token"
     secret.write_text(TOKEN + "\n")
-    options = ("--token-file", secret, "--tls-cert", tls.certificate, "--tls-key", tls.key)
+    options = ("--token-file", secret, "--tls", tls.certificate, tls.key)
     with process(files["city"], *options) as (address, started):
         assert address.startswith("https://")
         trusting = ssl.create_default_context(cafile=str(tls.certificate))
@@ -307,10 +307,10 @@ def test_counting_does_not_stop_the_others(
         ((), "Missing argument 'RELEASE|SERIES...'"),
         (("{missing}",), "there is no file"),
         (("{seeded}",), "NOT PRIVATE"),
-        (("{city}", "--tls-cert", "{city}"), "TLS needs both"),
-        (("{city}", "--tls-cert", "{missing}", "--tls-key", "{city}"), "there is no file"),
+        (("{city}", "--tls", "{city}"), "Option '--tls' requires 2 arguments"),
+        (("{city}", "--tls", "{missing}", "{city}"), "there is no file"),
         (
-            ("{city}", "--tls-cert", "{city}", "--tls-key", "{city}"),
+            ("{city}", "--tls", "{city}", "{city}"),
             "not a certificate and its key",
         ),
         (("{city}", "--token-file", "{missing}"), "there is no file"),

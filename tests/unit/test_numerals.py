@@ -93,7 +93,7 @@ def test_every_reader_is_strict(reader: str) -> None:
     ("command", "option"),
     [
         ("release", "--max-records"), ("sample", "--n"), ("sample", "--seed"),
-        ("export", "--h3"), ("serve", "--port"), ("serve", "--max-seconds"), ("serve", "--max-mb"), ("forecast", "--runs"),
+        ("export", "--pixels"), ("serve", "--port"), ("serve", "--max-seconds"), ("serve", "--max-mb"), ("forecast", "--runs"),
         ("demo", "--points"), ("evaluate", "--jobs"), ("evaluate", "--seed"),
     ],
 )  # fmt: skip

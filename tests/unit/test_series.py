@@ -527,8 +527,8 @@ def test_a_release_carries_what_it_has_borrowed(year: Series, tmp_path: Path) ->
     assert wrong == "sums"
     with pytest.raises(InputError, match="one value for each region"):
         replace(made, background=Background(np.ones(3), np.ones(3), 1))
-    with pytest.raises(InputError, match="there are none"):
-        replace(made, priors=())
+    with pytest.raises(InputError, match="'last-count' cannot use a background"):
+        replace(made, priors=(), estimator="last-count")
     with pytest.raises(InputError, match="the trust in priors"):
         replace(made, facts={"rounds": 1})
 
@@ -852,7 +852,7 @@ def test_what_no_plan_can_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str
     (tmp_path / "no.toml").write_text('bounds = "0,0,1,1"')
     init = ["series", "init", str(tmp_path / "s"), str(tmp_path / "no.toml"), "--releases", "2"]
     assert run(init) == 2
-    assert "give --epsilon-total or --epsilon-each" in capsys.readouterr().err
+    assert "give --epsilon-total, or an epsilon in the recipe" in capsys.readouterr().err
     assert not (tmp_path / "s").exists()
 
 
@@ -887,7 +887,7 @@ def test_a_correction_takes_nothing_from_later_periods_unasked(
 def test_a_plan_with_room_allows_corrections(
     incidents: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    make("person", "--epsilon-each", "0.25")
+    make("person", epsilon="0.25")
     add = [
         "series",
         "add",

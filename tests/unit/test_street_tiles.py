@@ -141,7 +141,6 @@ def test_an_archive_that_changes_meanwhile_is_not_read_on(tmp_path: Path) -> Non
     ("arguments", "told"),
     [
         (("-o", "x.png"), "--basemap is for maps in a browser: write .html"),
-        (("-o", "x.html", "--no-basemap"), "--basemap and --no-basemap exclude each other"),
         (("-o", "x.html", "--style", "https://x.example/"), "--basemap and --style exclude each"),
     ],
 )

@@ -167,6 +167,8 @@ def _make(field: Field[Any], **changes: Any) -> Callable[[F], F]:
     settings["help"] = option.help
     if kind == "bool":
         settings["is_flag"] = True
+    elif kind == "tuple[Path, Path]":
+        settings |= {"type": FileName(), "nargs": 2}
     elif kind in SEVERAL:
         settings["multiple"] = True
     elif is_required:

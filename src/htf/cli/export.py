@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from htf.base import numerals
 from htf.base.options import option
 from htf.cli import declared
 from htf.cli.options import OUTPUT, OVERWRITE, RELEASE, WHERE
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from htf.release.release import Release
     from htf.series.series import Series
 
+H3 = "h3:"  # before a resolution
 DEFAULT_GRID = (16, 16)  # of a series
 RASTERS = (".tif", ".tiff")
 TILES = ".pmtiles"
@@ -31,7 +33,15 @@ PICTURES = (*RASTERS, TILES)  # no rows
 MOST_PIXELS = 8192  # per side; drawing that many takes about 3 GB of memory
 
 
-def read_grid(text: str) -> tuple[int, int]:
+def read_grid(text: str) -> tuple[int, int] | int:
+    """The columns and rows of a grid, or the resolution of hexagons."""
+    if text.startswith(H3):
+        try:
+            return numerals.whole(text.removeprefix(H3))
+        except ValueError:
+            raise InputError(
+                f"--grid takes {H3}N, N being a resolution from 0 to 15, got {numerals.shown(text)}"
+            ) from None
     columns, rows = read_numbers(text, "--grid", 2, "NX,NY")
     if not (columns.is_integer() and rows.is_integer()):  # which NaN and infinity are not either
         raise InputError(f"--grid takes NX,NY, whole numbers of columns and rows, got {text!r}")
@@ -50,9 +60,10 @@ class Exporting:
     max_zoom: int | None = option(
         "For .pmtiles: the deepest zoom.  [default: where all is shown]", within=(0, 24)
     )
-    h3: int | None = option("H3 hexagons instead of leaves.", within=(0, 15))
-    grid: tuple[int, int] | None = option(
-        "A grid of NX x NY rectangles instead of leaves.", "NX,NY", read=read_grid
+    grid: tuple[int, int] | int | None = option(
+        "A grid of NX x NY rectangles, or H3 hexagons of resolution N, instead of leaves.",
+        "NX,NY|h3:N",
+        read=read_grid,
     )
     where: Where = WHERE
     overwrite: bool = OVERWRITE
@@ -63,22 +74,20 @@ class Exporting:
 
     @property
     def is_zones(self) -> bool:
-        return self.h3 is not None or self.grid is not None
+        return self.grid is not None
 
     def check(self, release_file: Path) -> None:
         """Refuse options that do not go together, and an output that cannot be written."""
         from htf.export.vector import check_layer_name
 
         name = self.output.name
-        if self.h3 is not None and self.grid is not None:
-            raise InputError("give --h3 or --grid, not both")
         if self.is_zones and self.suffix in RASTERS:
             raise InputError(
                 f"zones are a layer, but {name} is a raster: write another format, such as .gpkg"
             )
         if self.suffix == TILES and (self.is_zones or self.pixels is not None):
             raise InputError(
-                f"{name} holds leaves and squares: --h3 and --grid are for layers, such as .gpkg, and --pixels is for .tif"
+                f"{name} holds leaves and squares: --grid is for layers, such as .gpkg, and --pixels is for .tif"
             )
         is_layer = self.suffix not in PICTURES
         if is_layer and (self.pixels is not None or (self.where and not self.is_zones)):
@@ -159,7 +168,7 @@ class Exporting:
             question = self.tiling(series.domain)
         elif self.is_zones:
             raise InputError(
-                f"{series.folder} is a series of zones, which are exported as they are: leave out --h3 and --grid"
+                f"{series.folder} is a series of zones, which are exported as they are: leave out --grid"
             )
         else:
             question = Question.by(
@@ -175,9 +184,10 @@ class Exporting:
         from htf.query.question import Question
         from htf.query.tilings import grid_zones, h3_zones
 
-        if self.h3 is not None:
-            return Question.polygons(h3_zones(domain, self.h3), where=self.where)
-        columns, rows = self.grid or DEFAULT_GRID
+        grid = DEFAULT_GRID if self.grid is None else self.grid
+        if isinstance(grid, int):
+            return Question.polygons(h3_zones(domain, grid), where=self.where)
+        columns, rows = grid
         zones = grid_zones(domain, columns=columns, rows=rows)
         return Question.polygons(zones, where=self.where)
 
@@ -189,10 +199,10 @@ def export(release_file: Path = RELEASE, asked: Exporting = declared.record_of(E
     .geojson, .fgb, .gpkg, .parquet (GeoParquet), .xlsx and .csv hold the leaves of the release, with count,
     std_error, low and high (the interval), density per km², the bounds along every axis, and what is counted. .tif is a
     cloud-optimised GeoTIFF of expected counts per pixel, and .pmtiles an archive of vector tiles for web maps; further axes
-    are summed, or cut by --where. Each file carries the privacy statement; for a .csv it is in a text file beside it. With --h3 or --grid a
+    are summed, or cut by --where. Each file carries the privacy statement; for a .csv it is in a text file beside it. With --grid a
     layer holds these zones, cut at the edge of the map, so that their counts add up to the release's.
 
-    Of the folder of a series, the file is a long table: a row for each period and zone of --h3, of --grid, or of a
+    Of the folder of a series, the file is a long table: a row for each period and zone of --grid, or of a
     grid of 16 rectangles along each side. A series of zones has a row for each period and cell.
     """
     from htf.release.release import Release

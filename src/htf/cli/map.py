@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from htf.base.options import argument, option
 from htf.cli import declared
-from htf.cli.options import OVERWRITE, WHERE
+from htf.cli.options import NO_BASEMAP, OVERWRITE, WHERE, basemap_option
 from htf.cli.screen import say, warn_if_not_private, working
 from htf.errors import InputError
 from htf.files import check_output
@@ -39,10 +39,9 @@ class Drawing:
         "For .html: a base map (a MapLibre style or tiles), which the page then downloads.", "URL"
     )
     title: str | None = option("A title above the map.", "TEXT")
-    basemap: Path | None = option(
+    basemap: Path | None = basemap_option(
         "For .html: a .pmtiles file of vector tiles, such as streets. The page carries those around its map."
     )
-    no_basemap: bool = option("Leave out water, borders and names of places.")
     overwrite: bool = OVERWRITE
 
     def check(self, files: Sequence[Path]) -> bool:
@@ -50,8 +49,6 @@ class Drawing:
         from htf.maps.draw import check_looks
         from htf.series.plan import is_series
 
-        if self.basemap is not None and self.no_basemap:
-            raise InputError("--basemap and --no-basemap exclude each other: leave one out")
         axes = self.content["axes"]
         check_looks(self.output, self.style, self.looks["basemap"])
         series = [path for path in files if is_series(path)]
@@ -100,7 +97,7 @@ class Drawing:
     def looks(self) -> dict[str, Any]:
         """How layers are drawn."""
         looks = {name: getattr(self, name) for name in ("boxes", "title", "style", "overwrite")}
-        return {**looks, "basemap": self.basemap or not self.no_basemap}
+        return {**looks, "basemap": self.basemap != NO_BASEMAP and (self.basemap or True)}
 
     def of_series(self, folder: Path) -> list[Layer]:
         from htf.maps.layer import Layer

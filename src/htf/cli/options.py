@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -33,6 +34,13 @@ WHERE = option(
     "AXIS=LOW:HIGH",
     read=read_where,
 )
+NO_BASEMAP = Path("none")
+
+
+def basemap_option(help: str) -> Any:
+    """What lies below the counts on a map in a browser."""
+    usual = f"{help} {NO_BASEMAP}: leave out water, borders and names of places, too."
+    return option(usual, f"FILE|{NO_BASEMAP}", flag="--basemap")
 
 
 def points_about_option(help: str) -> Callable[[F], F]:

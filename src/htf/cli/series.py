@@ -43,31 +43,27 @@ def init(
     epsilon_total: str | None = option(
         "What one unit loses in the whole series, at most. It is final.  [default: what the releases cost]"
     ),
-    epsilon_each: str | None = option(
-        "What one release costs.  [default: the epsilon of the recipe; without one, all that the unit allows: the total, "
-        "and for persons the total divided by the number of releases]"
-    ),
-    time: str | None = option("Column of times, if the recipe names none.", "COLUMN"),
 ) -> None:
     """Write down the plan of a series in the new folder SERIES.
 
     RECIPE (.toml) says what each release is made of: the map or the zones, what is counted and what is bought (`htf
     release --save-recipe` writes one). The plan keeps it without its source, and is final: `htf series add` needs no more
     than the points of a period.
+
+    One release costs the epsilon of RECIPE. Without one it costs all that the unit allows: the total, and for persons the
+    total divided by the number of releases.
     """
     from htf.series.plan import share_of_total
     from htf.series.series import Series
 
     fields = read_fields(recipe_file)
-    if time is not None:
-        fields["time"] = time
-    if epsilon_each is not None:
-        fields["epsilon"] = epsilon_each
-    elif "epsilon" not in fields and epsilon_total is not None:
+    if "epsilon" not in fields:
+        if epsilon_total is None:
+            raise InputError(
+                "say what the series may cost: give --epsilon-total, or an epsilon in the recipe"
+            )
         fields["epsilon"] = epsilon_total
         fields["epsilon"] = share_of_total(Recipe(**fields), releases)
-    elif "epsilon" not in fields:
-        raise InputError("say what the series may cost: give --epsilon-total or --epsilon-each")
     made = Series.create(folder, Recipe(**fields), period, releases=releases, total=epsilon_total)
     say(f"Made the series {folder}. {' '.join(made.plan.told)}")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from htf.base.options import argument, option
 from htf.cli import declared
+from htf.cli.options import NO_BASEMAP, basemap_option
 from htf.cli.screen import remark, say, warn_if_not_private, working
 from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
@@ -33,17 +34,17 @@ class Serving:
     host: str = option("Address to listen on.", default="127.0.0.1")
     port: int = option("Port; 0 means any free one.", default=8000, within=(0, 65535))
     token_file: Path | None = option(f"Require the token in this file, or in {TOKEN_VARIABLE}.")
-    tls_cert: Path | None = option("Certificate (PEM); with --tls-key.")
-    tls_key: Path | None = option("Private key (PEM, without a password).")
+    tls: tuple[Path, Path] | None = option(
+        "Certificate and private key, as PEM without a password.", "CERT KEY"
+    )
     cors: tuple[str, ...] = option("Accept requests from pages of this origin.", "ORIGIN")
     max_mb: float = option("Largest body of a request, in MB.", default=16.0, within=(0.001, 1024))
     max_seconds: float = option(
         "Time limit to send a request, and to answer it.", default=30.0, within=(0.1, 3600)
     )
-    basemap: Path | None = option(
+    basemap: Path | None = basemap_option(
         "A .pmtiles file of vector tiles, such as streets, that the page draws below the counts."
     )
-    no_basemap: bool = option("Leave out water, borders and names of places on the page.")
     root_path: str | None = option(
         "Path at which a proxy offers the server, such as /maps.", "PREFIX"
     )
@@ -72,9 +73,9 @@ def serve(
     """
     token = _read_token(asked.token_file)
     _check_installed()
-    streets = _read_basemap(asked.basemap, asked.no_basemap)
+    streets = _read_basemap(asked.basemap)
     host, port = asked.host, asked.port
-    scheme = "http" if asked.tls_cert is None else "https"
+    scheme = "http" if asked.tls is None else "https"
     place = f"{scheme}://{f'[{host}]' if ':' in host else host}"
     _announce(release_files, f"{place}:{port}" if port else None)
     from htf.serve.app import Service, Settings
@@ -83,7 +84,8 @@ def serve(
     from htf.serve.server import listen, read_tls, run
     from htf.serve.site import read_brand
 
-    tls, brand = read_tls(asked.tls_cert, asked.tls_key), read_brand(asked.title, asked.logo)
+    tls = None if asked.tls is None else read_tls(*asked.tls)
+    brand = read_brand(asked.title, asked.logo)
     prefix = read_prefix(asked.root_path or "", "--root-path")
     with listen(host, port) as sock:
         if token is not None and tls is None and host not in LOCAL:
@@ -93,7 +95,7 @@ def serve(
             asked.cors,
             asked.log_queries,
             Limits(body=int(asked.max_mb * MEGABYTE), seconds=asked.max_seconds),
-            not asked.no_basemap,
+            asked.basemap != NO_BASEMAP,
             brand,
             streets,
             prefix,
@@ -109,11 +111,9 @@ def serve(
         )
 
 
-def _read_basemap(path: Path | None, no_basemap: bool) -> Archive | None:
-    if path is None:
+def _read_basemap(path: Path | None) -> Archive | None:
+    if path in (None, NO_BASEMAP):
         return None
-    if no_basemap:
-        raise InputError("--basemap and --no-basemap exclude each other: leave one out")
     from htf.maps.browser.street_tiles import Archive
 
     return Archive(path)

@@ -8,11 +8,14 @@ part that is the same everywhere, and the scatter of independent events, which g
 guesses are joined by the inverse of their variances.
 
 Maps may change abruptly. So the background counts only as far as the shape of the earlier maps is trusted
-(htf.estimation.trust), and not at all in a region where both guesses lie farther apart than noise and drift allow.
+(htf.estimation.trust), and not at all in a region where both guesses lie farther apart than noise and drift allow. Where
+earlier maps are priors too, their trust is that of the priors. Else it is learnt from how the background shares out the
+records of a region among its parts, of which there may be any number: halves of a map, or zones of a district.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -21,6 +24,8 @@ import numpy as np
 from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
+from htf.estimation.least_squares import SiblingLayer
+from htf.estimation.trust import DENSITIES, UNEVEN, Evidence
 from htf.frame.domain import FloatArray, IntArray
 
 CAUTION = 2.0  # drift is taken to be so many times as large as it was found to be
@@ -120,6 +125,34 @@ class Background(ReadOnlyArrays):
         scaled = np.array([one * scale for one, scale in zip(values, scales, strict=True)])
         whole = weights.sum(axis=0)
         return cls((weights * scaled).sum(axis=0) / whole, 1 / whole, len(values))
+
+    def among(self, regions: IntArray) -> Background:
+        """That of some regions."""
+        return Background(self.values[regions], self.variances[regions], self.periods)
+
+
+def trust_in_shares(
+    background: Background,
+    layers: Sequence[SiblingLayer],
+    cells: FloatArray,
+    measured: FloatArray,
+    variances: FloatArray,
+    level: IntArray,
+) -> FloatArray:
+    """How far the background is trusted in each region: by level and density, as a prior would be."""
+    evidence = Evidence(1, 1 + int(level.max()))
+    usual, kind = max(float(measured[0]), 1.0) / cells[0], np.zeros(len(cells), dtype=np.int64)
+    for layer in layers:
+        some, above = layer.regions, layer.parents[layer.group]
+        even, total = cells[some] / cells[above], np.maximum(measured[above], 0.0)
+        held = np.maximum(background.values[some], 0.0)
+        whole = layer.sum(held)[layer.group]
+        share = np.divide(held, whole, out=even.copy(), where=whole > 0)
+        kind[some] = np.digitize(total / (usual * cells[above]), DENSITIES)
+        noise = variances[some] + UNEVEN * (total * np.minimum(even, 1 - even)) ** 2
+        moved, found = total * (share - even), measured[some] - total * even
+        evidence.add(level[some], kind[some], moved[np.newaxis], found, noise)
+    return np.asarray(evidence.trust()[0, level, kind])
 
 
 def join(

@@ -6,6 +6,9 @@ proportion to its cells. How far measured counts can be trusted against that is 
 (htf.estimation.shrinkage): in a table of trips most pairs of zones are empty, so a small count is taken for noise, and
 the median of what a region may hold is 0. Children add up to their parent at every step, and are rounded to whole numbers
 by largest remainders. If no count is near 0, this is least squares but for the rounding.
+
+In a series, what was measured of a region is first joined with what earlier releases count there
+(htf.estimation.background). All that follows is the same, so estimates stay whole and add up.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.errors import InputError
+from htf.estimation.background import Background, join, trust_in_shares
 from htf.estimation.least_squares import (
     UNKNOWN,
     SiblingLayer,
@@ -40,23 +44,35 @@ LARGEST = 2.0**52  # records: whole numbers stay whole, and nothing overflows
 
 
 def estimate_hierarchy(
-    tree: RegionTree, leaves: IntArray, counts: TreeCounts
+    tree: RegionTree,
+    leaves: IntArray,
+    counts: TreeCounts,
+    shares: int = 1,
+    background: Background | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """The estimates of the leaves from all counts, and the scale of the noise that least squares leave in each,
-    from which the intervals are made."""
+    """The estimates of the leaves from all counts and from the background, and the scale of the noise that least squares
+    leave in each, from which the intervals are made. Where the counts are of shares of people, `shares` is the number of
+    them that one person has."""
     _, variances = sum_upwards(tree, counts)
     if np.any(variances == UNKNOWN):
         raise InputError("a region without any count in it or below it cannot be estimated")
-    estimates = estimate_regions(tree, counts)
+    estimates = estimate_regions(tree, counts, shares, background)
     return estimates[leaves], scales_of_variances(smooth_variances(tree, variances)[leaves])
 
 
-def estimate_regions(tree: RegionTree, counts: TreeCounts) -> FloatArray:
+def estimate_regions(
+    tree: RegionTree,
+    counts: TreeCounts,
+    shares: int = 1,
+    background: Background | None = None,
+) -> FloatArray:
     """The estimates of all regions that were counted, and of the whole map; 0 for those in between."""
     own, of_own = counts.as_drawn(tree)
     layers = counted_layers(tree, of_own < UNKNOWN)
     measured, variances = _measure(layers, own, of_own)
     cells, estimates = tree.cells().astype(np.float64), np.zeros(len(tree))
+    if background is not None and layers:
+        measured, variances = _borrow(background, layers, cells, measured, variances, shares)
     estimates[0] = np.rint(np.clip(measured[0], 0.0, LARGEST))
     for layer in layers:
         some, total = layer.regions, estimates[layer.parents]
@@ -105,6 +121,25 @@ def _measure(
         measured[both], variances[both] = combine(
             below[counted], spread[counted], own[both], of_own[both]
         )
+    return measured, variances
+
+
+def _borrow(
+    background: Background,
+    layers: list[SiblingLayer],
+    cells: FloatArray,
+    measured: FloatArray,
+    variances: FloatArray,
+    shares: int,
+) -> tuple[FloatArray, FloatArray]:
+    """What was measured of the regions that were counted, joined with the background, and the variance of that."""
+    level, measured, variances = np.zeros(len(cells), np.int64), measured.copy(), variances.copy()
+    for number, layer in enumerate(layers, 1):
+        level[layer.regions] = number
+    known = np.append(0, np.flatnonzero(level))
+    trust = trust_in_shares(background, layers, cells, measured, variances, level)
+    given, among = (measured[known], variances[known]), background.among(known)
+    measured[known], variances[known] = join(*given, among, level[known], trust[known], shares)
     return measured, variances
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.errors import InputError
-from htf.estimation.background import Background, join
+from htf.estimation.background import Background, join, trust_in_shares
 from htf.estimation.expectation import Expectation, rounded
 from htf.estimation.leaf_counts import judge_leaves
 from htf.estimation.least_squares import UNKNOWN, TreeCounts, add_up, sibling_layers
@@ -66,7 +66,7 @@ def estimate_regions(
     background: Background | None = None,
 ) -> Estimated:
     """Estimates from all counts. Where the counts are of shares of people, `shares` is the number of them that one
-    person has. A `background` counts as far as the priors are trusted."""
+    person has. A `background` counts as far as the priors are trusted or, where there are none, as its own shares are."""
     estimation = _Estimation(tree, counts, priors, shares, background)
     return Estimated(estimation.run(), estimation.below, estimation.expectation.trust)
 
@@ -150,10 +150,15 @@ class _Estimation:
         """Join what was measured with the background."""
         if self.background is None:
             return
-        above = np.maximum(self.tree.parent, 0)
-        trust = 1 - self.expectation.weights(above, estimates)[0]
+        level = self.expectation.level
+        if len(self.expectation.trust):
+            above = np.maximum(self.tree.parent, 0)
+            trust = 1 - self.expectation.weights(above, estimates)[0]
+        else:
+            cells = self.tree.cells().astype(np.float64)
+            trust = trust_in_shares(self.background, self.layers, cells, *self.as_measured, level)
         self.measured, self.variances = join(
-            *self.as_measured, self.background, self.expectation.level, trust, float(self.each)
+            *self.as_measured, self.background, level, trust, self.each
         )
         self.deviations = np.sqrt(self.variances)
         self.noisy = self.measured / self.deviations

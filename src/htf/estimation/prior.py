@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MOST_PRIOR_CELLS = 2**20  # of a prior: what a file can carry beside its boxes
 MOST_PRIORS = 4  # every choice of them is tried
-MOST_AXES = 4  # a box is made of up to 6**axes sums
+MOST_AXES = 5  # a box is made of up to 6**axes sums
 # Of the measure. The rest is even over all cells: a prior may be wrong, and where it is zero there
 # must be room for records still.
 PRIOR_SHARE = 0.9

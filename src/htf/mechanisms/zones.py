@@ -391,7 +391,8 @@ def _read_list(text: str, name: str) -> list[float]:
 
 def _estimate_release(release: Any) -> tuple[FloatArray, FloatArray]:
     """The same from the measurements of a release, for `htf verify`."""
-    return estimate_hierarchy(release.tree, release.leaves, release.measurements.tree_counts())
+    counts, shares = release.measurements.tree_counts(), release.protection.shares
+    return estimate_hierarchy(release.tree, release.leaves, counts, shares, release.background)
 
 
 Zones.estimators = {HIERARCHY: _estimate_release}

@@ -20,6 +20,7 @@ from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.errors import InputError
 from htf.estimation.background import Background
 from htf.estimation.expectation import trust_shape
+from htf.estimation.hierarchy import HIERARCHY
 from htf.estimation.homogeneous import FROM_LEAVES, PRIOR_TRUST
 from htf.estimation.inside_zones import COUNTED_REGIONS, INSIDE_ZONES, OWN_EPSILON, WITH_MAP
 from htf.estimation.least_squares import TreeCounts
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from htf.query.question import Question
     from htf.query.where import Where
 
+BORROWING = (FROM_LEAVES, HIERARCHY)  # the estimators that use a background
 LARGEST = (
     2.0**62
 )  # records, and noise: measurements are 64-bit integers, and squares of it do not overflow
@@ -336,8 +338,8 @@ class Release(ReadOnlyArrays):
     def _check_background(self) -> None:
         if self.background is None:
             return
-        if not self.priors:
-            raise InputError("a background counts as far as priors are trusted, and there are none")
+        if self.estimator not in BORROWING:
+            raise InputError(f"the estimator {self.estimator!r} cannot use a background")
         if len(self.background.values) != len(self.tree):
             raise InputError("the background of a release needs one value for each region")
 

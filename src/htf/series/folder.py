@@ -382,10 +382,10 @@ class SeriesFolder:
 
     def _recipe(self, period: Period, label: str) -> Recipe:
         """That of the plan for one period, with what earlier ones say."""
-        from htf.series.borrowing import borrows, foreseeing
+        from htf.series.borrowing import foreseeing, foresees
 
         recipe = self.plan.recipe
-        earlier = self._priors(self._before(period)) if borrows(recipe) else ()
+        earlier = self._priors(self._before(period)) if foresees(recipe) else ()
         since, until = (None, None) if recipe.time is None else period.seconds
         return replace(
             recipe,

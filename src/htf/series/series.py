@@ -21,7 +21,7 @@ from htf.privacy.budget import BudgetFile, digest_of
 from htf.query.answer import Answer, over_periods
 from htf.query.question import Question, check_question, warn_of_outside
 from htf.release.release import Release
-from htf.series.borrowing import borrow, borrows
+from htf.series.borrowing import borrow, borrows, foresees
 from htf.series.folder import ALL, BUDGET, REMEMBERED, SeriesFolder, unit_name
 from htf.series.plan import period_of, plan_of, write_plan
 
@@ -291,9 +291,10 @@ class Series(SeriesFolder):
         others = [one for one in self.latest.values() if one.period != own.period]
         nearest = sorted(others, key=lambda one: abs(one.period.start - own.period.start))
         known = sorted(nearest[:REMEMBERED], key=lambda one: one.period)
-        priors = self._priors(known)
-        nothing = np.zeros(trust_shape(release.domain.shape, len(priors))).tolist()
-        facts = {**release.facts, PRIOR_TRUST: nothing}  # until it is learnt
+        priors = self._priors(known) if foresees(self.plan.recipe) else ()
+        facts = dict(release.facts)
+        if priors:  # no trust, until it is learnt
+            facts[PRIOR_TRUST] = np.zeros(trust_shape(release.domain.shape, len(priors))).tolist()
         bare = replace(release, facts=facts, background=None, priors=priors)
         marks = [digest_of(one.path) for one in known]
         return borrow(bare, [self._load(one.path) for one in known], marks)

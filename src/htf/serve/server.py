@@ -238,12 +238,8 @@ def _check_everywhere(host: str, bound: str) -> None:
             raise InputError(f"--host {host!r} would listen everywhere. {HOSTS}") from None
 
 
-def read_tls(certificate: Path | None, key: Path | None) -> Tls | None:
-    """The certificate and key: both or neither. They are refused if they cannot be used."""
-    if certificate is None and key is None:
-        return None
-    if certificate is None or key is None:
-        raise InputError("TLS needs both --tls-cert and --tls-key")
+def read_tls(certificate: Path, key: Path) -> Tls:
+    """The certificate and key. They are refused if they cannot be used."""
     tls = Tls(certificate, key)
     for path in (tls.certificate, tls.key):
         if not is_file(path):

@@ -49,22 +49,14 @@ PLAIN_TITLE = "mean relative error in %,"
 @option_of(MapOptions, "x_column", default="lon", show_default=True, help="Column of x.")
 @option_of(MapOptions, "y_column", default="lat", show_default=True, help="Column of y.")
 @option_of(MapOptions, "bounds", help="Bounds of the map.")
-@option_of(MapOptions, "around")
 @option_of(MapOptions, "cells", default=None, help="Cells of the grid per side.  [default: 1024]")
 @click.option(
     "--mechanisms",
-    show_default="all, or htf with --rivals tuned",
+    show_default="all",
     metavar="NAME:PARAMETER=VALUE:…,…",
     help="See `htf mechanisms`. `all` means every one, trees at several heights. For comparison, rounding and cell-key "
-    "are what statistical offices did before; they are not private.",
-)
-@click.option(
-    "--rivals",
-    default="as-published",
-    show_default=True,
-    type=click.Choice(["as-published", "tuned"]),
-    help="`tuned` also runs UG, AG, PrivTree and quadtrees at many settings each, and compares the "
-    "mechanisms with the best of them, picked in hindsight.",
+    "are what statistical offices did before; they are not private. `tuned` stands for UG, AG, PrivTree and quadtrees at "
+    "many settings each: the others (htf if there are none) are compared with the best of them, picked in hindsight.",
 )
 @click.option(
     "--epsilons", default="0.1,0.3,0.5", show_default=True, help="Epsilons, separated by commas."
@@ -100,10 +92,8 @@ def evaluate(
     x_column: str,
     y_column: str,
     bounds: str | None,
-    around: str | None,
     cells: str | None,
     mechanisms: str | None,
-    rivals: str,
     epsilons: str,
     workloads: str,
     queries: int,
@@ -120,9 +110,9 @@ def evaluate(
     """
     from htf_bench.trials import Plan, check_data, plan_trials
 
-    data_set = open_data(points, (x_column, y_column), bounds, around, cells)
+    data_set = open_data(points, (x_column, y_column), bounds, cells)
     check_results_folder(folder, [points, *workloads.split(",")], overwrite)
-    field = _read_field(mechanisms, rivals, data_set.domain)
+    field = _read_field(mechanisms, data_set.domain)
     chosen = _read_epsilons(epsilons)
     bench = _read_bench(workloads, queries, seed)
     check_data(bench, data_set)
@@ -155,15 +145,16 @@ class Field:
         return [*contenders(self.named), *self.rivals]
 
 
-def _read_field(mechanisms: str | None, rivals: str, domain: Domain) -> Field:
+def _read_field(mechanisms: str | None, domain: Domain) -> Field:
     from htf.publication import DEFAULT_MECHANISM
     from htf_bench.specs import ALL, read_specs
     from htf_bench.tuned import TUNED, judged_specs, tuned_rivals
 
-    if rivals != TUNED:
-        return Field(read_specs(ALL if mechanisms is None else mechanisms, domain), [], [])
-    text = DEFAULT_MECHANISM if mechanisms is None else mechanisms
+    parts = (mechanisms or ALL).split(",")
+    text = ",".join(part for part in parts if part.strip() != TUNED) or DEFAULT_MECHANISM
     named = read_specs(text, domain)
+    if TUNED not in map(str.strip, parts):
+        return Field(named, [], [])
     return Field(named, judged_specs(named, text), tuned_rivals(domain))
 
 

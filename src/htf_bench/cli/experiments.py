@@ -62,28 +62,27 @@ def open_data(
     text: str,
     columns: tuple[str, str],
     bounds: str | None,
-    around: str | None,
     cells: str | None,
 ) -> DataSet:
     """A file of points, a matrix of counts, or a made-up data set."""
     from htf_bench.datasets import built_in_sets, is_matrix, open_matrix, open_points
 
     if is_matrix(text):
-        if around or cells:
+        if cells:
             raise InputError("a matrix has its own cells: give --bounds W,S,E,N or nothing")
         west, south, east, north = (
             read_numbers(bounds, "--bounds", 4, "W,S,E,N") if bounds else [0.0] * 4
         )
         return open_matrix(text, (west, south, east, north) if bounds else None)
     if text in built_in_sets() and not exists(text):
-        if bounds or around or cells:
-            raise InputError(f"{text} has its own map: leave out --bounds, --around and --cells")
+        if bounds or cells:
+            raise InputError(f"{text} has its own map: leave out --bounds and --cells")
         return built_in_sets()[text]()
     if not exists(text):
         raise InputError(
             f"there is no file {text}; data sets that need no file are {', '.join(built_in_sets())}"
         )
-    return open_points(text, columns, read_domain(bounds, around, cells or "1024"))
+    return open_points(text, columns, read_domain(bounds, None, cells or "1024"))
 
 
 def check_results_folder(folder: Path, inputs: Iterable[str], overwrite: bool) -> None:

@@ -68,7 +68,7 @@ def paper(
 
     scale = QUICK if quick else FULL
     own = [
-        open_data(text, (x_column, y_column), place, None, None)
+        open_data(text, (x_column, y_column), place, None)
         for text, place in _pair_with_bounds(points, bounds)
     ]
     check_results_folder(folder, points, overwrite)
