@@ -15,7 +15,7 @@ import pytest
 
 from htf import InputError
 from htf.serve.app import Service, Settings
-from htf.serve.holdings import find_sources, load_holdings, reload_holdings
+from htf.serve.holdings import find_sources, load_holdings
 from htf.serve.site import LONGEST_TITLE, MOST_LOGO, Brand, load_site, read_brand
 from serving import client, process, run_async
 from support import wait_for
@@ -117,14 +117,14 @@ def test_what_did_not_change_is_not_read_again(files: dict[str, Path], tmp_path:
     held = load_holdings(paths)
     assert [*held] == ["city", "city-2"]
     problems: list[str] = []
-    again = reload_holdings(paths, held, problems.append)
+    again = load_holdings(paths, held, problems.append)
     assert [*again] == [*held]
     assert all(again[name] is held[name] for name in held)
     (tmp_path / "a" / "city.parquet").unlink()
     with pytest.raises(InputError, match=r"has no \.parquet file"):
         find_sources(paths)
     shutil.copy(files["seeded"], tmp_path / "b" / "city.parquet")
-    refused = reload_holdings(paths[1:], held, problems.append)
+    refused = load_holdings(paths[1:], held, problems.append)
     assert refused["city-2"] is held["city-2"]
     assert "NOT PRIVATE" in problems[-1]
 
@@ -174,7 +174,7 @@ def test_what_is_deleted_is_dropped(files: dict[str, Path], tmp_path: Path, gone
     else:
         (folder / "one.parquet").unlink()
     problems: list[str] = []
-    assert [*reload_holdings(paths, held, problems.append)] == [
+    assert [*load_holdings(paths, held, problems.append)] == [
         "one" if gone == "the file" else "two"
     ]
     assert len(problems) == 1
@@ -188,7 +188,7 @@ def test_new_files_get_ids_of_their_own(files: dict[str, Path], tmp_path: Path) 
     for name in ("a b", "a-b"):
         shutil.copy(files["city"], tmp_path / f"{name}.parquet")
     problems: list[str] = []
-    found = reload_holdings([tmp_path], held, problems.append)
+    found = load_holdings([tmp_path], held, problems.append)
     assert {name: one.path.stem for name, one in found.items()} == {
         "a-b": "a b",
         "a-b-2": "a-b",
@@ -201,7 +201,7 @@ def test_a_file_that_is_given_twice_stays_so(files: dict[str, Path]) -> None:
     paths = [files["city"], files["city"]]
     held = load_holdings(paths)
     assert [*held] == ["city", "city-2"]
-    assert reload_holdings(paths, held, pytest.fail) == held
+    assert load_holdings(paths, held, pytest.fail) == held
 
 
 def test_a_title_and_a_logo(tmp_path: Path) -> None:

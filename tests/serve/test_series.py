@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from htf import Domain, FrequencyMatrix, InputError, Recipe, Series
-from htf.serve.holdings import find_sources, load_holdings, reload_holdings
+from htf.serve.holdings import find_sources, load_holdings
 from serving import BOUNDS, client, process, running
 
 MONTHS = ("2026-01", "2026-02")
@@ -93,7 +93,7 @@ def test_a_series_keeps_its_id_when_another_is_withdrawn(tmp_path: Path) -> None
     counts = FrequencyMatrix.from_dense(made[1].plan.domain, np.full((16, 16), 30))
     made[1].add(counts, "2026-03", noise="fast")
     problems: list[str] = []
-    found = reload_holdings(folders, held, problems.append)
+    found = load_holdings(folders, held, problems.append)
     assert [one.about["series"]["id"] for one in found.values()] == ["city-2"] * 3
     assert len(problems) == 1
 

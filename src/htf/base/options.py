@@ -6,8 +6,8 @@ the fields, and functions take the whole dataclass. This module does not depend 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, dataclass, field
 from typing import Any
 
 OPTION = "option"
@@ -76,8 +76,11 @@ class Option:
     help: str
     metavar: str | None
     flag: str | None  # None: the name of the field
-    read: Callable[[str], Any] | None  # None: text, or what the type of the field says
+    read: Callable[[str], Any] | None = None  # None: text, or what the type of the field says
     group: Group | None = None
+    within: tuple[float, float | None] | None = None  # the least and the largest number
+    choices: tuple[str, ...] = ()  # the only texts; none if any will do
+    is_argument: bool = False  # without a flag, by its position
 
     def name(self, field: str) -> str:
         """The name in its group."""
@@ -107,9 +110,17 @@ def option(
     flag: str | None = None,
     read: Callable[[str], Any] | None = None,
     group: Group | None = None,
+    within: tuple[float, float | None] | None = None,
+    choices: Iterable[str] = (),
 ) -> Any:
-    """A field that is an option as well. In a group, `flag` is its name there."""
-    return field(default=default, metadata={OPTION: Option(help, metavar, flag, read, group)})
+    """A field that is an option as well; without a default (MISSING) it has to be given. In a group, `flag` is its name there."""
+    form = Option(help, metavar, flag, read, group, within, tuple(choices))
+    return field(default=default, metadata={OPTION: form})
+
+
+def argument(metavar: str | None = None, *, default: Any = MISSING) -> Any:
+    """A field that is an argument as well."""
+    return field(default=default, metadata={OPTION: Option("", metavar, None, is_argument=True)})
 
 
 def option_named(declaration: Any, field: str) -> Option:

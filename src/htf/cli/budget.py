@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from htf.base.options import argument, option
+from htf.cli import declared
 from htf.cli.charging import report_pending
-from htf.cli.options import UNITS, json_option, release_argument, unit_option
+from htf.cli.options import JSON, RELEASE, UNITS
 from htf.cli.screen import console, say, say_json, show_table
-from htf.cli.types import FileName
 from htf.errors import InputError
 from htf.files import is_folder
+from htf.privacy.protection import RECORD
 
 if TYPE_CHECKING:
     from htf.privacy.account import Account, Entry
     from htf.privacy.budget import Publication
 
 SHOWN_OF_DIGEST = 12
-file_argument = click.argument("file", type=FileName())
-dataset_option = click.option("--dataset", required=True, metavar="NAME", help="Name of the data.")
+FILE = argument()
+DATASET = option("Name of the data.", "NAME", default=MISSING)
 
 
 @click.group()
@@ -29,12 +31,13 @@ def budget() -> None:
     """Keep one privacy budget over all releases of the same data."""
 
 
-@budget.command()
-@file_argument
-@dataset_option
-@click.option("--cap", required=True, help="Epsilon for all releases together. It is final.")
-@unit_option
-def init(file: Path, dataset: str, cap: str, unit: str) -> None:
+@declared.command(budget)
+def init(
+    file: Path = FILE,
+    dataset: str = DATASET,
+    cap: str = option("Epsilon for all releases together. It is final.", default=MISSING),
+    unit: str = option("What epsilon protects.", default=RECORD, choices=UNITS),
+) -> None:
     """Create a budget, in a new FILE or beside others. `htf release --budget` charges it."""
     from htf.privacy.budget import BudgetFile
 
@@ -45,34 +48,31 @@ def init(file: Path, dataset: str, cap: str, unit: str) -> None:
     )
 
 
-@budget.command()
-@file_argument
-@click.option("--dataset", metavar="NAME", help="Show only this budget.")
-@json_option
-def show(file: Path, dataset: str | None, as_json: bool) -> None:
+@declared.command(budget)
+def show(
+    file: Path = FILE,
+    dataset: str | None = option("Show only this budget.", "NAME"),
+    as_json: bool = JSON,
+) -> None:
     """Show what was spent, on what, and what remains."""
     from htf.privacy.budget import BudgetFile, read_accounts
 
     accounts = read_accounts(file) if dataset is None else [BudgetFile(file, dataset).account()]
     if as_json:
-        say_json(json.dumps([account.to_dict() for account in accounts], indent=2))
+        say_json([account.to_dict() for account in accounts])
         return
     for account in accounts:
         _show_account(account)
 
 
-@budget.command()
-@file_argument
-@click.option(
-    "--in",
-    "folders",
-    multiple=True,
-    metavar="FOLDER",
-    type=FileName(),
-    help="Also look for published files here. Can be repeated.",
-)
-@json_option
-def check(file: Path, folders: tuple[Path, ...], as_json: bool) -> None:
+@declared.command(budget)
+def check(
+    file: Path = FILE,
+    folders: tuple[Path, ...] = option(
+        "Also look for published files here. Can be repeated.", "FOLDER", flag="--in"
+    ),
+    as_json: bool = JSON,
+) -> None:
     """Check FILE for damage, and compare published files with their digests.
 
     Published files are looked up by name beside FILE, in the current folder and in each --in FOLDER. The
@@ -86,7 +86,7 @@ def check(file: Path, folders: tuple[Path, ...], as_json: bool) -> None:
     accounts = read_accounts(file)  # damage is refused here
     publications = check_publications(accounts, [file.parent, Path(), *folders])
     if as_json:
-        say_json(json.dumps([publication.to_dict() for publication in publications], indent=2))
+        say_json([publication.to_dict() for publication in publications])
     else:
         _show_publications(file, accounts, publications)
     changed = [str(one.path) for one in publications if one.state == CHANGED]
@@ -97,11 +97,12 @@ def check(file: Path, folders: tuple[Path, ...], as_json: bool) -> None:
         )
 
 
-@budget.command()
-@file_argument
-@dataset_option
-@click.option("--entry", required=True, metavar="ID", help="Entry of the published release.")
-def withdraw(file: Path, dataset: str, entry: str) -> None:
+@declared.command(budget)
+def withdraw(
+    file: Path = FILE,
+    dataset: str = DATASET,
+    entry: str = option("Entry of the published release.", "ID", default=MISSING),
+) -> None:
     """Record that a published file is withdrawn, before you delete or overwrite it.
 
     Its epsilon stays spent, because others may have copies.
@@ -115,12 +116,13 @@ def withdraw(file: Path, dataset: str, entry: str) -> None:
     )
 
 
-@budget.command()
-@file_argument
-@dataset_option
-@click.option("--entry", required=True, metavar="ID", help="Entry of the pending charge.")
-@release_argument
-def publish(file: Path, dataset: str, entry: str, release_file: Path) -> None:
+@declared.command(budget)
+def publish(
+    file: Path = FILE,
+    dataset: str = DATASET,
+    entry: str = option("Entry of the pending charge.", "ID", default=MISSING),
+    release_file: Path = RELEASE,
+) -> None:
     """Record RELEASE for a charge that is pending although its release was written.
 
     This happens if the machine stops between the two. Nothing is refunded.
@@ -134,10 +136,8 @@ def publish(file: Path, dataset: str, entry: str, release_file: Path) -> None:
     )
 
 
-@budget.command()
-@file_argument
-@dataset_option
-def close(file: Path, dataset: str) -> None:
+@declared.command(budget)
+def close(file: Path = FILE, dataset: str = DATASET) -> None:
     """Close a budget for good: it allows no more charges."""
     from htf.privacy.budget import BudgetFile
 

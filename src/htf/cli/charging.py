@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from htf.cli.screen import say
+from htf.cli.screen import remark, say
 from htf.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,26 +36,20 @@ def open_budget(file: Path | None, dataset: str | None, output: Path) -> BudgetF
     return budget
 
 
-def note_account(budget: BudgetFile, told_apart: ToldApart) -> None:
-    """Say what a charge will note, and which earlier ones have no release."""
-    account = budget.account()
-    _say_pin(account, told_apart)
-    if not budget.resumes:
-        report_pending(account)
-
-
-def _say_pin(account: Account, told_apart: ToldApart | None) -> None:
-    """Say that charges which are there did not note how people are told apart, and that this one will."""
+def note_account(budget: BudgetFile, told_apart: ToldApart | None) -> None:
+    """Say what a charge will note that earlier ones did not, how people are told apart, and which of them have no release."""
     from htf.privacy.apart import as_stored, spoken
 
+    account = budget.account()
     kept = as_stored(told_apart, account.unit)
     if account.entries and account.told_apart is None and kept is not None:
-        say(
+        remark(
             f"Note: the charges of {account.dataset!r} up to now do not say how people are told apart (a program entered "
             f"them). This one notes it: {spoken(kept, account.unit)}. If earlier ones did so in another way, stop "
-            "now, and make another budget.",
-            err=True,
+            "now, and make another budget."
         )
+    if not budget.resumes:
+        report_pending(account)
 
 
 def report_charge(budget: BudgetFile | None, release: Release, remains: str = "") -> None:
@@ -68,7 +62,7 @@ def report_charge(budget: BudgetFile | None, release: Release, remains: str = ""
         account = budget.account()
     except InputError as error:
         say(f"{charged}.")
-        say(f"Note: cannot read how much epsilon remains: {error}.", err=True)
+        remark(f"Note: cannot read how much epsilon remains: {error}.")
     else:
         say(f"{charged}: ε = {account.left} of {account.cap} remains{remains}.")
 
@@ -76,10 +70,9 @@ def report_charge(budget: BudgetFile | None, release: Release, remains: str = ""
 def report_pending(account: Account) -> None:
     """Warn of charges without a release."""
     for entry in account.pending:
-        say(
+        remark(
             f"Note: the charge of {entry.epsilon} on {entry.charged} (entry {entry.id}, {entry.label}) "
             "is pending: its release is still being made, or was interrupted. It counts anyway.",
-            err=True,
         )
 
 
@@ -91,16 +84,12 @@ def notes_charges(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(**options)
         except BaseException as error:
-            if click.get_current_context().meta.get(BUDGET) or is_given(options):
+            is_named = options.get("budget") is not None  # even if it could not be opened
+            if click.get_current_context().meta.get(BUDGET) or is_named:
                 _note_charges(error)
             raise
 
     return wrapped
-
-
-def is_given(options: dict[str, Any]) -> bool:
-    """Whether a budget was named, even if it could not be opened."""
-    return options.get("budget") is not None
 
 
 def _note_charges(error: BaseException) -> None:

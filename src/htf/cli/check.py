@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from htf.base.options import words_of
-from htf.cli.declared import options_of
-from htf.cli.options import json_option
+from htf.base.options import argument, words_of
+from htf.cli import declared
+from htf.cli.options import JSON
 from htf.cli.points import fill_recipe, is_recipe, name_of_points
-from htf.cli.screen import progress_bar, say, say_json
+from htf.cli.screen import remark, say, say_json, working
 from htf.errors import InputError
 from htf.recipes.recipe import Recipe
 
@@ -26,11 +23,12 @@ OF_POINTS = (
 )  # fmt: skip
 
 
-@click.command()
-@click.argument("points")
-@options_of(Recipe, only=(*OF_A_MAP, *OF_POINTS))
-@json_option
-def check(points: str, as_json: bool, **given: Any) -> None:
+@declared.command()
+def check(
+    points: str = argument(),
+    given: dict[str, Any] = declared.given_for(Recipe, *OF_A_MAP, *OF_POINTS),
+    as_json: bool = JSON,
+) -> None:
     """Look at points before a release. For the curator's eyes only.
 
     It counts rows, different people and what cannot be read, exactly and without noise: do not publish what it prints. It
@@ -48,13 +46,12 @@ def check(points: str, as_json: bool, **given: Any) -> None:
         raise InputError(f"{points} does not say where the records are: give it a source")
     domain, reading = _read(recipe)
     told = {name: getattr(recipe, name) for name in OF_A_MAP}
-    with progress_bar() as bar:
-        task = bar.add_task(f"looking at {name_of_points(str(recipe.source))}", total=1.0)
+    with working(f"looking at {name_of_points(str(recipe.source))}", total=1.0) as step:
         found = check_source(
             recipe.source,
             domain,
             reading,
-            progress=lambda share: bar.update(task, completed=share),
+            progress=step,
             told_map=[
                 word
                 for name, one in told.items()
@@ -64,7 +61,7 @@ def check(points: str, as_json: bool, **given: Any) -> None:
             recipe=points if is_recipe(points) else None,
         )
     if as_json:
-        say_json(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        say_json(found.to_dict())
     else:
         say(found)
     if is_recipe(points) and domain is not None:
@@ -87,4 +84,4 @@ def _try(source: Any, domain: Domain, reading: Reading) -> None:
     if (wrong := try_rows(source, domain, reading)) is not None:
         raise InputError(f"{wrong}. (This message is for your eyes: it is a fact about the data.)")
     said = "The first rows can be released as the recipe says"
-    say(f"{said} (for your eyes: a fact about the data).", err=True)
+    remark(f"{said} (for your eyes: a fact about the data).")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
-
-from htf.cli.questions import Asking, ask, question_options
-from htf.cli.types import FileName
+from htf.base.options import argument
+from htf.cli import declared
+from htf.cli.questions import Asking, ask
 
 if TYPE_CHECKING:
     from htf.query.question import Question
@@ -17,11 +16,12 @@ if TYPE_CHECKING:
 SQUARES = 8  # along the longer side of the map, where nothing is asked for in particular
 
 
-@click.command()
-@click.argument("before", type=FileName(), metavar="BEFORE")
-@click.argument("after", type=FileName(), metavar="AFTER")
-@question_options
-def compare(before: Path, after: Path, **given: Any) -> None:
+@declared.command()
+def compare(
+    before: Path = argument("BEFORE"),
+    after: Path = argument("AFTER"),
+    asking: Asking = declared.record_of(Asking),
+) -> None:
     """Show what changed from the release BEFORE to the release AFTER, and what of it is more than noise.
 
     Without boxes, polygons or zones, the map that both cover is divided into squares. The change is the difference of
@@ -32,7 +32,6 @@ def compare(before: Path, after: Path, **given: Any) -> None:
     from htf.query.change import check_comparable
     from htf.release.release import Release
 
-    asking = Asking(**given)
     asking.check((before, after))
     old, new = (Release.load(one) for one in (before, after))
     check_comparable(new, old)
@@ -51,7 +50,7 @@ def _squares(asking: Asking, new: Release, old: Release) -> Question:
     from htf.maps.window import Window
     from htf.query.question import Question
 
-    windows = [Window.of(one.domain, ("x", "y"), asking.ranges) for one in (new, old)]
+    windows = [Window.of(one.domain, ("x", "y"), asking.where) for one in (new, old)]
     shared = windows[0].shared(windows[1])
     widths = np.ptp(shared.ranges, axis=1)[list(shared.drawn)]
     columns, rows = np.maximum(np.rint(SQUARES * widths / widths.max()), 1).astype(int).tolist()

@@ -1,4 +1,5 @@
-"""Command-line options made of the fields of dataclasses (htf.base.options): each option stands once.
+"""Command-line options made of the fields of dataclasses, or of the defaults in a command's signature (htf.base.options): each
+option stands once.
 
 Most fields are an option each. Those of a group share one, which is given once for each: `--read decimal=, --read table=trips`.
 """
@@ -7,7 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields
+from copy import copy
+from dataclasses import MISSING, Field, dataclass, fields
+from functools import partial, wraps
+from inspect import signature
 from textwrap import wrap
 from typing import Any, TypeVar
 
@@ -16,10 +20,10 @@ from click.shell_completion import CompletionItem
 
 from htf.base import numerals
 from htf.base.options import AUTO, EITHER, LAST, OPTION, Group, Joint, Option
-from htf.cli.types import FileName, WholeNumber, WholeNumberOr
+from htf.cli.types import FileName, Number, WholeNumber, WholeNumberOr
 
 F = TypeVar("F", bound=Callable[..., Any])
-SEVERAL = ("tuple[str, ...]", "Texts")
+SEVERAL = {"tuple[str, ...]": "str", "tuple[Path, ...]": "Path", "Texts": "str", "Where": "str"}
 FLAGS_COLUMN = 34  # of help: what Click leaves for flags and the margin
 # By the type of a field, without "or None". All else is text.
 TYPES: dict[str, click.ParamType[Any]] = {
@@ -27,33 +31,79 @@ TYPES: dict[str, click.ParamType[Any]] = {
     "int | str": WholeNumberOr(AUTO, 1),
     "Path": FileName(),
     "Path | str": FileName(),
+    "Folder": FileName(file_okay=False),
 }
+RANGES: dict[str, Any] = {"int": WholeNumber, "float": Number}
 
 
-def options_of(
-    declaration: type, without: tuple[str, ...] = (), only: tuple[str, ...] | None = None
-) -> Callable[[F], F]:
-    """A decorator: the options of a dataclass, in the order of its fields; those that a command has a use for."""
-    wanted = [
-        field
-        for field in _declared(declaration)
-        if field.name not in without and (only is None or field.name in only)
-    ]
-    groups: dict[Group, dict[str, Field[Any]]] = {}
-    for field in wanted:
-        if (group := _option(field).group) is not None:
-            groups.setdefault(group, {})[_option(field).name(field.name)] = field
+@dataclass(frozen=True)
+class Bundle:
+    """All options of a dataclass, as one parameter of a command."""
 
-    def decorate(command: F) -> F:
-        for field in reversed(wanted):
-            group = _option(field).group
-            if group is None:
-                command = _make(field)(command)
-            elif field is next(iter(groups[group].values())):
-                command = _make_group(group, groups[group])(command)
-        return command
+    declaration: type
+    only: tuple[str, ...] = ()  # of these fields; without any, of all
+    as_record: bool = True  # or else what was given, by name
+
+    def value(self, given: dict[str, Any]) -> Any:
+        return self.declaration(**take(self.declaration, given)) if self.as_record else given
+
+
+def record_of(declaration: type) -> Any:
+    """The default of a parameter that takes a dataclass, of which each field is an option."""
+    return Bundle(declaration)
+
+
+def given_for(declaration: type, *only: str) -> Any:
+    """The default of a parameter that takes what was given for options of a dataclass."""
+    return Bundle(declaration, only, as_record=False)
+
+
+def command(
+    group: click.Group | None = None, **settings: Any
+) -> Callable[[Callable[..., None]], click.Command]:
+    """A decorator: a command whose arguments and options are the defaults in its signature, in that order."""
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        stated = [*signature(function).parameters.values()]
+
+        @wraps(function)
+        def call(**given: Any) -> None:
+            bundles = {one.name: one.default for one in stated if isinstance(one.default, Bundle)}
+            values = {one.name: given.get(one.name) for one in stated}
+            function(**values | {name: one.value(given) for name, one in bundles.items()})
+
+        for one in reversed(stated):
+            if isinstance(one.default, Bundle):
+                _make_all(one.default, call)
+            else:
+                field = copy(one.default)
+                field.name, field.type = one.name, one.annotation
+                _make(field)(call)
+        made: click.Command = click.command(**settings)(call)
+        if group is not None:
+            group.add_command(made)
+        return made
 
     return decorate
+
+
+def _make_all(bundle: Bundle, command: Callable[..., None]) -> None:
+    """Those of a group stand where its first field does."""
+    groups: dict[Group, dict[str, Field[Any]]] = {}
+    makers: list[Callable[[Any], Any]] = []
+    for field in _declared(bundle.declaration):
+        if bundle.only and field.name not in bundle.only:
+            continue
+        option = _option(field)
+        if option.group is None:
+            makers.append(_make(field))
+            continue
+        if option.group not in groups:
+            groups[option.group] = {}
+            makers.append(partial(_make_group, option.group, groups[option.group]))
+        groups[option.group][option.name(field.name)] = field
+    for maker in reversed(makers):
+        maker(command)
 
 
 def option_of(declaration: type, name: str, **changes: Any) -> Callable[[F], F]:
@@ -67,7 +117,7 @@ def take(declaration: type, given: dict[str, Any]) -> dict[str, Any]:
     found = {}
     for field in _declared(declaration):
         option = _option(field)
-        values = given if option.group is None else given.get(option.group.key, {})
+        values = given if option.group is None else given.get(option.group.key) or {}
         if field.name in values and (option.read is None or values[field.name] is not None):
             value = values[field.name]
             found[field.name] = value if option.read is None else option.read(value)
@@ -98,44 +148,46 @@ def _kind(field: Field[Any]) -> str:
     return str(field.type).removesuffix(" | None")
 
 
+def _type(field: Field[Any]) -> click.ParamType[Any] | None:
+    """How one value is read. None: as text."""
+    option, kind = _option(field), SEVERAL.get(_kind(field), _kind(field))
+    if option.choices:
+        return click.Choice(option.choices)
+    return RANGES[kind](*option.within) if option.within else TYPES.get(kind)
+
+
 def _make(field: Field[Any], **changes: Any) -> Callable[[F], F]:
-    option, kind = _option(field), _kind(field)
-    flags = option.flag or option.spoken(field.name)
-    settings: dict[str, Any] = {"help": option.help, "metavar": option.metavar}
+    option, kind, is_required = _option(field), _kind(field), field.default is MISSING
+    settings: dict[str, Any] = {"metavar": option.metavar}
+    if option.read is None:
+        settings["type"] = _type(field)
+    if option.is_argument:
+        number = -1 if kind in SEVERAL else 1
+        return click.argument(field.name, nargs=number, required=is_required, **settings)
+    settings["help"] = option.help
     if kind == "bool":
         settings["is_flag"] = True
+    elif kind == "tuple[Path, Path]":
+        settings |= {"type": FileName(), "nargs": 2}
     elif kind in SEVERAL:
         settings["multiple"] = True
-    elif field.default is MISSING:
+    elif is_required:
         settings["required"] = True
     elif field.default is not None and option.read is None:
         settings |= {"default": field.default, "show_default": True}
-    if option.read is None:
-        settings["type"] = TYPES.get(kind)
+    flags = option.flag or option.spoken(field.name)
     return click.option(*flags.split(), field.name, **{**settings, **changes})
 
 
 # --- groups ---------------------------------------------------------------------------------------
 
 
-def _make_group(group: Group, members: dict[str, Field[Any]]) -> Callable[[F], F]:
+def _make_group(group: Group, members: dict[str, Field[Any]], command: F) -> F:
     if isinstance(group, Joint):
-        return click.option(
-            group.flag,
-            group.key,
-            type=Two(group, *members.values()),
-            callback=_or_none,
-            help=group.help,
-        )
-    return click.option(
-        group.flag,
-        group.key,
-        cls=GroupOption,
-        type=Named(members),
-        multiple=True,
-        callback=_once,
-        help=group.help,
-    )
+        form: dict[str, Any] = {"type": Two(group, *members.values())}
+    else:
+        form = {"type": Named(members), "callback": _once, "cls": GroupOption, "multiple": True}
+    return click.option(group.flag, group.key, help=group.help, **form)(command)
 
 
 def _once(
@@ -150,10 +202,6 @@ def _once(
     return found
 
 
-def _or_none(_: click.Context, __: click.Parameter, found: dict[str, Any] | None) -> dict[str, Any]:
-    return found or {}
-
-
 class Part(click.ParamType[Any]):
     """A text of which parts are read as options of their own would be."""
 
@@ -161,7 +209,7 @@ class Part(click.ParamType[Any]):
         self, field: Field[Any], text: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
         """The value of a field. If an option has a reading of its own, that comes later."""
-        kind = TYPES.get(_kind(field))
+        kind = _type(field)
         if kind is None or _option(field).read is not None:
             return text
         try:
@@ -212,10 +260,7 @@ class Named(Part):
         return field.name, self.read(field, text, param, ctx)
 
     def shell_complete(
-        self,
-        ctx: click.Context,  # noqa: ARG002 - Click's signature
-        param: click.Parameter,  # noqa: ARG002
-        incomplete: str,
+        self, _: click.Context, __: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         return [
             CompletionItem(f"{name}=", help=_option(field).help)

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
+from htf.base.options import option
+from htf.cli import declared
 from htf.cli.options import MOST_POINTS
-from htf.cli.screen import progress_bar, say, show_notes, show_table
-from htf.cli.types import FileName, WholeNumber
+from htf.cli.screen import say, show_notes, show_table, working
+from htf.cli.types import Folder
 from htf.errors import MissingExtraError, OutputError
 from htf.estimation.level import LEVEL_TEXT
 from htf.files import check_output, make_folder, write_whole
@@ -38,23 +38,12 @@ SAMPLE_BOXES = {
 }
 
 
-@click.command()
-@click.option(
-    "--out",
-    default="htf-demo",
-    show_default=True,
-    type=FileName(file_okay=False),
-    help="Folder for the results.",
-)
-@click.option(
-    "--points",
-    type=WholeNumber(1, MOST_POINTS),
-    default=1_000_000,
-    show_default=True,
-    help="Number of made-up points.",
-)
-@click.option("--overwrite", is_flag=True, help="Replace the results of an earlier `htf demo`.")
-def demo(out: Path, points: int, overwrite: bool) -> None:
+@declared.command()
+def demo(
+    out: Folder = option("Folder for the results.", default="htf-demo"),
+    points: int = option("Number of made-up points.", default=1_000_000, within=(1, MOST_POINTS)),
+    overwrite: bool = option("Replace the results of an earlier `htf demo`."),
+) -> None:
     """Release a made-up city, compare counts with the truth, and draw the map."""
     from htf.frame.domain import Domain
     from htf.ingest.points import read_points
@@ -63,18 +52,15 @@ def demo(out: Path, points: int, overwrite: bool) -> None:
 
     make_folder(out)
     _check_folder(out, overwrite)
-    with progress_bar() as bar:
-        task = bar.add_task("imagining a city", total=None)
+    with working("imagining a city") as step:
         city = synthetic_city(points)
         domain = Domain.from_bounds(*city.domain_bounds, cells=CELLS)
         write_whole(out / POINTS, lambda path: _write_points(city, path), overwrite=overwrite)
-        bar.update(task, description="counting records per cell")
+        step("counting records per cell")
         matrix = read_points(out / POINTS, domain)
-        release = publish(
-            matrix, EPSILON, progress=lambda label: bar.update(task, description=label)
-        )
+        release = publish(matrix, EPSILON, progress=step)
         release.save(out / RELEASE, overwrite=overwrite)
-        bar.update(task, description="drawing the map")
+        step("drawing the map")
         picture = _draw(release, out / MAP, overwrite)
     _show_answers_beside_truth(city, release)
     _show_files(out, release, picture)

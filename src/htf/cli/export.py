@@ -2,63 +2,200 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from htf.base import numerals
-from htf.cli.options import output_option, overwrite_option, release_argument, where_option
-from htf.cli.screen import progress_bar, say, warn_if_not_private
-from htf.cli.types import WholeNumber
+from htf.base.options import option
+from htf.cli import declared
+from htf.cli.options import OUTPUT, OVERWRITE, RELEASE, WHERE
+from htf.cli.questions import ask
+from htf.cli.screen import say, warn_if_not_private, working
 from htf.errors import InputError
 from htf.files import check_output
-from htf.query.texts import read_numbers, read_where
+from htf.query.texts import read_numbers
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from htf.frame.domain import Domain
     from htf.query.question import Question
     from htf.query.where import Where
     from htf.release.release import Release
+    from htf.series.series import Series
 
 H3 = "h3:"  # before a resolution
-DEFAULT_GRID = "16,16"  # of a series
+DEFAULT_GRID = (16, 16)  # of a series
 RASTERS = (".tif", ".tiff")
 TILES = ".pmtiles"
+PICTURES = (*RASTERS, TILES)  # no rows
 MOST_PIXELS = 8192  # per side; drawing that many takes about 3 GB of memory
 
 
-@click.command()
-@release_argument
-@output_option
-@click.option(
-    "--pixels",
-    type=WholeNumber(1, MOST_PIXELS),
-    help="For a .tif: pixels per side, at most, and never more than cells.  [default: 1024]",
-)
-@click.option(
-    "--max-zoom",
-    type=WholeNumber(0, 24),
-    help="For .pmtiles: the deepest zoom.  [default: where all is shown]",
-)
-@click.option(
-    "--grid",
-    metavar="NX,NY|h3:N",
-    help="A grid of NX x NY rectangles, or H3 hexagons of resolution N, instead of leaves.",
-)
-@where_option
-@overwrite_option
-def export(
-    release_file: Path,
-    output: Path,
-    pixels: int | None,
-    max_zoom: int | None,
-    grid: str | None,
-    where: tuple[str, ...],
-    overwrite: bool,
-) -> None:
+def read_grid(text: str) -> tuple[int, int] | int:
+    """The columns and rows of a grid, or the resolution of hexagons."""
+    if text.startswith(H3):
+        try:
+            return numerals.whole(text.removeprefix(H3))
+        except ValueError:
+            raise InputError(
+                f"--grid takes {H3}N, N being a resolution from 0 to 15, got {numerals.shown(text)}"
+            ) from None
+    columns, rows = read_numbers(text, "--grid", 2, "NX,NY")
+    if not (columns.is_integer() and rows.is_integer()):  # which NaN and infinity are not either
+        raise InputError(f"--grid takes NX,NY, whole numbers of columns and rows, got {text!r}")
+    return int(columns), int(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exporting:
+    """The options of `htf export`."""
+
+    output: Path = OUTPUT
+    pixels: int | None = option(
+        "For a .tif: pixels per side, at most, and never more than cells.  [default: 1024]",
+        within=(1, MOST_PIXELS),
+    )
+    max_zoom: int | None = option(
+        "For .pmtiles: the deepest zoom.  [default: where all is shown]", within=(0, 24)
+    )
+    grid: tuple[int, int] | int | None = option(
+        "A grid of NX x NY rectangles, or H3 hexagons of resolution N, instead of leaves.",
+        "NX,NY|h3:N",
+        read=read_grid,
+    )
+    where: Where = WHERE
+    overwrite: bool = OVERWRITE
+
+    @property
+    def suffix(self) -> str:
+        return self.output.suffix.lower()
+
+    @property
+    def is_zones(self) -> bool:
+        return self.grid is not None
+
+    def check(self, release_file: Path) -> None:
+        """Refuse options that do not go together, and an output that cannot be written."""
+        from htf.export.vector import check_layer_name
+
+        name = self.output.name
+        if self.is_zones and self.suffix in RASTERS:
+            raise InputError(
+                f"zones are a layer, but {name} is a raster: write another format, such as .gpkg"
+            )
+        if self.suffix == TILES and (self.is_zones or self.pixels is not None):
+            raise InputError(
+                f"{name} holds leaves and squares: --grid is for layers, such as .gpkg, and --pixels is for .tif"
+            )
+        is_layer = self.suffix not in PICTURES
+        if is_layer and (self.pixels is not None or (self.where and not self.is_zones)):
+            raise InputError(
+                f"--pixels is for .tif, and --where is for .tif and zones. {name} holds leaves: select rows by their bounds "
+                "along every axis"
+            )
+        if self.max_zoom is not None and self.suffix != TILES:
+            raise InputError(f"--max-zoom is for {TILES}, and {name} has no zooms")
+        check = partial(check_layer_name, others=PICTURES) if is_layer else check_output
+        check(self.output, overwrite=self.overwrite, inputs=[release_file])
+
+    def write(self, release: Release, step: Callable[[str], None]) -> str:
+        """Write a release, and say what the file holds."""
+        if self.is_zones:
+            return self.write_zones(release)
+        if self.suffix in RASTERS:
+            return self.write_raster(release)
+        return (
+            self.write_tiles(release, step) if self.suffix == TILES else self.write_leaves(release)
+        )
+
+    def write_zones(self, release: Release) -> str:
+        from htf.export.answers import export_answer
+
+        answer = release.ask(self.tiling(release.domain))
+        export_answer(answer, self.output, overwrite=self.overwrite)
+        return f"{len(answer):,} zones"
+
+    def write_raster(self, release: Release) -> str:
+        from htf.export.raster import write_raster
+
+        seen = write_raster(release, self.output, self.pixels, self.where, overwrite=self.overwrite)
+        columns, rows = seen.domain.shape
+        return f"{columns:,} x {rows:,} pixels"
+
+    def write_tiles(self, release: Release, step: Callable[[str], None]) -> str:
+        from htf.export.tiles import write_tiles
+
+        made = write_tiles(
+            release,
+            self.output,
+            self.where,
+            self.max_zoom,
+            overwrite=self.overwrite,
+            tell=lambda zoom: step(f"writing {self.output.name}, zoom {zoom}"),
+        )
+        less = "" if made.shows_all else ", less than the release knows"
+        return f"{made.tiles:,} tiles down to zoom {made.zoom}{less}"
+
+    def write_leaves(self, release: Release) -> str:
+        import pyarrow as pa
+
+        from htf.export.layers import LEAVES, leaf_columns, leaf_layer, leaves_rule
+        from htf.export.provenance import provenance
+        from htf.export.vector import write_rows
+
+        about = provenance(release, leaves_rule(release.quantity))
+        write_rows(
+            lambda: pa.table(leaf_columns(release)),
+            lambda: leaf_layer(release),
+            self.output,
+            about,
+            LEAVES,
+            overwrite=self.overwrite,
+        )
+        return f"{len(release):,} leaves"
+
+    def write_series(self, series: Series) -> tuple[str, Release]:
+        """A long table: a row for each period and zone of a tiling, or for each cell of a map of zones or trips between them.
+        Returns what it holds, and the last release."""
+        from htf.export.answers import export_answer
+        from htf.query.question import Question
+
+        if self.suffix in PICTURES:
+            raise InputError(
+                f"a series is exported as a table or a layer, which {self.output.name} is not: give one of its releases"
+            )
+        if series.domain.has_map:
+            question = self.tiling(series.domain)
+        elif self.is_zones:
+            raise InputError(
+                f"{series.folder} is a series of zones, which are exported as they are: leave out --grid"
+            )
+        else:
+            question = Question.by(
+                *series.domain.names, where=self.where
+            )  # every cell by its names
+        answer = ask(f"counting {self.output.name}", lambda: series.ask(question))
+        export_answer(answer, self.output, series.plan.told, overwrite=self.overwrite)
+        number = len(answer.releases)
+        return f"{number:,} periods of {len(answer) // number:,} rows.", answer.releases[-1]
+
+    def tiling(self, domain: Domain) -> Question:
+        """Hexagons or rectangles that tile the map."""
+        from htf.query.question import Question
+        from htf.query.tilings import grid_zones, h3_zones
+
+        grid = DEFAULT_GRID if self.grid is None else self.grid
+        if isinstance(grid, int):
+            return Question.polygons(h3_zones(domain, grid), where=self.where)
+        columns, rows = grid
+        zones = grid_zones(domain, columns=columns, rows=rows)
+        return Question.polygons(zones, where=self.where)
+
+
+@declared.command()
+def export(release_file: Path = RELEASE, asked: Exporting = declared.record_of(Exporting)) -> None:
     """Turn a release into a layer, a raster or map tiles for GIS tools. The ending sets the format.
 
     .geojson, .fgb, .gpkg, .parquet (GeoParquet), .xlsx and .csv hold the leaves of the release, with count,
@@ -72,192 +209,14 @@ def export(
     """
     from htf.release.release import Release
     from htf.series.plan import is_series
-
-    is_zones = grid is not None
-    _check_export(output, pixels, grid, where)
-    if max_zoom is not None and output.suffix.lower() != TILES:
-        raise InputError(f"--max-zoom is for {TILES}, and {output.name} has no zooms")
-    _check_output(output, release_file, overwrite)
-    ranges = read_where(where)
-    if is_series(release_file):
-        _export_series(release_file, output, grid, ranges, overwrite)
-        return
-    release = Release.load(release_file)
-    with progress_bar() as bar:
-        bar.add_task(f"writing {output.name}", total=None)
-        if is_zones:
-            content = _write_zones(release, output, grid, ranges, overwrite)
-        elif output.suffix.lower() in RASTERS:
-            content = _write_raster(release, output, pixels, ranges, overwrite)
-        elif output.suffix.lower() == TILES:
-            content = _write_tiles(release, output, max_zoom, ranges, overwrite, bar)
-        else:
-            content = _write_leaves(release, output, overwrite)
-    say(f"Wrote {output}: {content}, epsilon {release.epsilon}.")
-    warn_if_not_private(release)
-
-
-def _check_export(
-    output: Path,
-    pixels: int | None,
-    grid: str | None,
-    where: tuple[str, ...],
-) -> None:
-    is_zones = grid is not None
-    if output.suffix.lower() in RASTERS:
-        if is_zones:
-            raise InputError(
-                f"zones are a layer, but {output.name} is a raster: write another format, such as .gpkg"
-            )
-        return
-    if output.suffix.lower() == TILES:
-        if is_zones or pixels is not None:
-            raise InputError(
-                f"{output.name} holds leaves and squares: --grid is for layers, such as .gpkg, and "
-                "--pixels is for .tif"
-            )
-        return
-    if pixels is not None or (where and not is_zones):
-        raise InputError(
-            f"--pixels is for .tif, and --where is for .tif and zones. {output.name} holds leaves: select "
-            "rows by their bounds along every axis"
-        )
-
-
-def _check_output(output: Path, release_file: Path, overwrite: bool) -> None:
-    from htf.export.vector import check_layer_name
-
-    if output.suffix.lower() in (*RASTERS, TILES):
-        check_output(output, overwrite=overwrite, inputs=[release_file])
-    else:
-        check_layer_name(output, (*RASTERS, TILES), overwrite=overwrite, inputs=[release_file])
-
-
-def _write_raster(
-    release: Release,
-    output: Path,
-    pixels: int | None,
-    where: Where,
-    overwrite: bool,
-) -> str:
-    from htf.export.raster import write_raster
-
-    seen = write_raster(release, output, pixels, where, overwrite=overwrite)
-    columns, rows = seen.domain.shape
-    return f"{columns:,} x {rows:,} pixels"
-
-
-def _write_tiles(
-    release: Release,
-    output: Path,
-    max_zoom: int | None,
-    where: Where,
-    overwrite: bool,
-    bar: Progress,
-) -> str:
-    from htf.export.tiles import write_tiles
-
-    (task,) = bar.task_ids
-    made = write_tiles(
-        release,
-        output,
-        where,
-        max_zoom,
-        overwrite=overwrite,
-        tell=lambda zoom: bar.update(task, description=f"writing {output.name}, zoom {zoom}"),
-    )
-    less = "" if made.shows_all else ", less than the release knows"
-    return f"{made.tiles:,} tiles down to zoom {made.zoom}{less}"
-
-
-def _write_leaves(release: Release, output: Path, overwrite: bool) -> str:
-    import pyarrow as pa
-
-    from htf.export.layers import LEAVES, leaf_columns, leaf_layer, leaves_rule
-    from htf.export.provenance import provenance
-    from htf.export.vector import write_rows
-
-    about = provenance(release, leaves_rule(release.quantity))
-    write_rows(
-        lambda: pa.table(leaf_columns(release)),
-        lambda: leaf_layer(release),
-        output,
-        about,
-        LEAVES,
-        overwrite=overwrite,
-    )
-    return f"{len(release):,} leaves"
-
-
-def _write_zones(
-    release: Release,
-    output: Path,
-    grid: str | None,
-    where: Where,
-    overwrite: bool,
-) -> str:
-    from htf.export.answers import export_answer
-
-    answer = release.ask(_tiling(release.domain, str(grid), where))
-    export_answer(answer, output, overwrite=overwrite)
-    return f"{len(answer):,} zones"
-
-
-def _export_series(
-    folder: Path,
-    output: Path,
-    grid: str | None,
-    where: Where,
-    overwrite: bool,
-) -> None:
-    """A long table: a row for each period and zone of a tiling, or for each cell of a map of zones or trips between them."""
-    from htf.cli.questions import ask
-    from htf.export.answers import export_answer
-    from htf.query.question import Question
     from htf.series.series import Series
 
-    if output.suffix.lower() in (*RASTERS, TILES):
-        raise InputError(
-            f"a series is exported as a table or a layer, which {output.name} is not: give one of its releases"
-        )
-    opened = Series(folder)
-    if opened.domain.has_map:
-        question = _tiling(opened.domain, grid or DEFAULT_GRID, where)
-    elif grid is not None:
-        raise InputError(
-            f"{folder} is a series of zones, which are exported as they are: leave out --grid"
-        )
+    asked.check(release_file)
+    if is_series(release_file):
+        said, last = asked.write_series(Series(release_file))
     else:
-        question = Question.by(*opened.domain.names, where=where)  # every cell by its names
-    answer = ask(f"counting {output.name}", lambda: opened.ask(question))
-    export_answer(answer, output, opened.plan.told, overwrite=overwrite)
-    number = len(answer.releases)
-    say(f"Wrote {output}: {number:,} periods of {len(answer) // number:,} rows.")
-    warn_if_not_private(answer.releases[-1])
-
-
-def _tiling(domain: Domain, grid: str, where: Where) -> Question:
-    """Hexagons or rectangles that tile the map."""
-    from htf.query.question import Question
-    from htf.query.tilings import grid_zones, h3_zones
-
-    if grid.startswith(H3):
-        return Question.polygons(h3_zones(domain, _read_resolution(grid)), where=where)
-    columns, rows = _read_grid(grid)
-    return Question.polygons(grid_zones(domain, columns=columns, rows=rows), where=where)
-
-
-def _read_resolution(text: str) -> int:
-    try:
-        return numerals.whole(text.removeprefix(H3))
-    except ValueError:
-        raise InputError(
-            f"--grid takes {H3}N, N being a resolution from 0 to 15, got {numerals.shown(text)}"
-        ) from None
-
-
-def _read_grid(text: str) -> tuple[int, int]:
-    columns, rows = read_numbers(text, "--grid", 2, "NX,NY")
-    if not (columns.is_integer() and rows.is_integer()):  # which NaN and infinity are not either
-        raise InputError(f"--grid takes NX,NY, whole numbers of columns and rows, got {text!r}")
-    return int(columns), int(rows)
+        last = Release.load(release_file)
+        with working(f"writing {asked.output.name}") as step:
+            said = f"{asked.write(last, step)}, epsilon {last.epsilon}."
+    say(f"Wrote {asked.output}: {said}")
+    warn_if_not_private(last)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
+from htf.base.options import option
+from htf.cli import declared
 from htf.cli.meaning import say_meaning
-from htf.cli.options import json_option, overwrite_option, release_argument
+from htf.cli.options import JSON, OVERWRITE, RELEASE
 from htf.cli.priors import show_priors
 from htf.cli.screen import console, say, say_json, show_table, warn_if_not_private
-from htf.cli.types import FileName
 from htf.errors import InputError
 from htf.files import check_output, write_whole
 from htf.privacy.protection import OF_RECORDS, PERSON, RECORDS
@@ -26,18 +24,15 @@ YAML = (".yaml", ".yml")
 ONCE_PER = {"hour": "one per hour", "day": "one per day", "all": "one"}
 
 
-@click.command()
-@release_argument
-@json_option
-@click.option(
-    "--registry",
-    is_flag=True,
-    help="Write a record for the public registry of deployments of differential privacy, as YAML.",
-)
-@click.option("-o", "--output", type=FileName(), help="With --registry: file to write, .yaml.")
-@overwrite_option
+@declared.command()
 def info(
-    release_file: Path, as_json: bool, registry: bool, output: Path | None, overwrite: bool
+    release_file: Path = RELEASE,
+    as_json: bool = JSON,
+    registry: bool = option(
+        "Write a record for the public registry of deployments of differential privacy, as YAML."
+    ),
+    output: Path | None = option("With --registry: file to write, .yaml.", flag="-o --output"),
+    overwrite: bool = OVERWRITE,
 ) -> None:
     """Show the privacy statement, the ledger, the mechanism and its parameters.
 
@@ -53,7 +48,7 @@ def info(
     if wanted is not None:
         _write_record(release, release_file, wanted, overwrite)
     elif as_json:
-        say_json(json.dumps(release.summary(), indent=2))
+        say_json(release.summary())
     else:
         _show(release, release_file)
 
@@ -76,10 +71,7 @@ def _write_record(release: Release, source: Path, output: Path, overwrite: bool)
     plan = read_plan(source.parent) if is_series(source.parent) else None
     text = registry_yaml(registry_record(release, source.stem, plan))
 
-    def write(unfinished: Path) -> None:
-        unfinished.write_text(text, encoding="utf-8")
-
-    write_whole(output, write, overwrite=overwrite)
+    write_whole(output, lambda new: new.write_text(text, "utf-8"), overwrite=overwrite)
     left = text.count(TODO)
     say(f"Wrote {output}: {left} texts that start with TODO are for you to fill in.")
     warn_if_not_private(release)
@@ -144,9 +136,7 @@ def _show_map(release: Release) -> None:
 
 
 def _show_ledger(release: Release) -> None:
-    each = ""
-    if release.protection != OF_RECORDS:
-        each = f" for each {release.protection.piece}"
+    each = "" if release.protection == OF_RECORDS else f" for each {release.protection.piece}"
     rows = [
         (line.label, line.kind, line.answers, line.largest_epsilon, line.spent_after)
         for line in release.ledger

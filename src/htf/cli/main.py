@@ -11,30 +11,15 @@ import io
 import os
 import sys
 import traceback
+from importlib import import_module
 from typing import Any
 
 import click
 
 from htf.base import plugins
 from htf.cli import streams
-from htf.cli.budget import budget
 from htf.cli.charging import notes_about_charges
-from htf.cli.check import check
-from htf.cli.compare import compare
-from htf.cli.demo import demo
-from htf.cli.export import export
-from htf.cli.forecast import forecast
-from htf.cli.info import info
-from htf.cli.map import draw_map
-from htf.cli.mechanisms import mechanisms
-from htf.cli.query import query
-from htf.cli.release import release
-from htf.cli.report import report
-from htf.cli.sample import sample
-from htf.cli.screen import catch_messages, say
-from htf.cli.series import series
-from htf.cli.serve import serve
-from htf.cli.verify import verify
+from htf.cli.screen import catch_messages, remark
 from htf.errors import BudgetError, HtfError, InputError
 
 EXIT_FAULT, EXIT_MISTAKE, EXIT_BUDGET, EXIT_INTERRUPTED = 1, 2, 3, 130
@@ -111,26 +96,10 @@ def cli() -> None:
     """Publish location data with differential privacy, and query the release."""
 
 
-COMMANDS = (
-    check,
-    forecast,
-    release,
-    budget,
-    series,
-    query,
-    compare,
-    draw_map,
-    info,
-    verify,
-    report,
-    export,
-    sample,
-    serve,
-    mechanisms,
-    demo,
-)
-for command in COMMANDS:
-    cli.add_command(command)
+# Each is the function of its name in the module of its name.
+OWN = "budget check compare demo export forecast info map mechanisms query release report sample series serve verify"
+for name in OWN.split():
+    cli.add_command(getattr(import_module(f"htf.cli.{name}"), name))
 
 
 def main() -> None:
@@ -170,10 +139,10 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911 - one return for each way
 
 def _complain(message: str, code: int, error: BaseException) -> int:
     if os.environ.get(DEBUG_VARIABLE) == "1":
-        say(f"{DEBUG_WARNING}\n{''.join(traceback.format_exception(error))}", err=True)
-    say(f"Error: {message}", err=True)
+        remark(f"{DEBUG_WARNING}\n{''.join(traceback.format_exception(error))}")
+    remark(f"Error: {message}")
     for note in notes_about_charges(error):
-        say(note, err=True)
+        remark(note)
     return code
 
 
@@ -181,7 +150,7 @@ def _show(error: click.ClickException) -> int:
     """Show it as Click would, but so that nothing that was typed can control the terminal."""
     message = io.StringIO()
     error.show(message)
-    say(message.getvalue().rstrip("\n"), err=True)
+    remark(message.getvalue().rstrip("\n"))
     return EXIT_MISTAKE
 
 

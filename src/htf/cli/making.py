@@ -7,18 +7,20 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
+from htf.base.options import option
 from htf.cli import streams
 from htf.cli.charging import note_account, report_charge
 from htf.cli.meaning import say_meaning
-from htf.cli.options import points_about_option
+from htf.cli.options import MOST_POINTS
 from htf.cli.priors import say_trust
-from htf.cli.screen import progress_bar, say, warn_if_not_private
+from htf.cli.screen import remark, say, warn_if_not_private, working
 from htf.errors import OutputError
 from htf.files import SPARE, check_output, spare_folders
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from htf.recipes.recipe import Recipe
     from htf.release.release import Release
 
-F = TypeVar("F", bound=Callable[..., Any])
 NOT_TRIED = (
     "Not tried: whether numbers and times can be read, and whether places are inside the bounds. `htf check` tries that, "
     "of a recipe too (--save-recipe), for your eyes only."
@@ -39,27 +40,16 @@ NOT_TRIED = (
 class Asking:
     """Whether the curator sees before a charge what it buys, and may stop."""
 
-    dry_run: bool = False
-    yes: bool = True
-    points: int | None = None
-
-    @classmethod
-    def of(cls, given: dict[str, Any]) -> Asking:
-        return cls(given["dry_run"], given["yes"], given["points_about"])
-
-
-def asking_options(command: F) -> F:
-    """The options of a command that charges."""
-    yes = click.option("--yes", is_flag=True, help="Do not ask before a charge at a terminal.")
-    dry_run = click.option(
-        "--dry-run",
-        is_flag=True,
-        help="Say what would be spent and what error to expect. Counts no record, charges nothing, makes no release.",
+    dry_run: bool = option(
+        "Say what would be spent and what error to expect. Counts no record, charges nothing, makes no release.",
+        default=False,
     )
-    points = points_about_option(
-        "Roughly how many records you have, for the error that is simulated."
+    yes: bool = option("Do not ask before a charge at a terminal.", default=True)
+    points_about: int | None = option(
+        "Roughly how many records you have, for the error that is simulated.",
+        "N",
+        within=(1, MOST_POINTS),
     )
-    return dry_run(yes(points(command)))
 
 
 @dataclass(frozen=True)
@@ -75,8 +65,8 @@ class Run:
     adopt: str = ""  # the command that brings in a release of a series that was saved elsewhere
 
 
-def make_release(recipe: Recipe, noise: str, run: Run, asking: Asking) -> Release | None:
-    """Check, ask, make, write and report. None after a dry run."""
+def make_release(recipe: Recipe, noise: str, run: Run, asking: Asking) -> None:
+    """Check, ask, make, write and report. A dry run ends before it makes anything."""
     from htf.recipes.listener import Listener
 
     _check_output(recipe, run)
@@ -84,13 +74,14 @@ def make_release(recipe: Recipe, noise: str, run: Run, asking: Asking) -> Releas
         note_account(run.budget, recipe.reading().told_apart)
     # What noise has told is said once the release is written: until then, an interrupted run may be made again.
     found: list[str] = []
-    listen = Listener(reading=reading_bar, remark=_screen(), found=found.append)
+    listen = Listener(
+        reading=lambda name: working(f"reading {name}", total=1.0),
+        remark=cache(remark),  # once each, though data may be read twice
+        found=found.append,
+    )
     prepared = recipe.prepare(budget=run.budget, noise=noise, listen=listen)
-    if not _goes_on(prepared, asking):
-        return None
-    made = _make(prepared, run)
-    _report(run, made, found)
-    return made
+    if _goes_on(prepared, asking):
+        _report(run, _make(prepared, run), found)
 
 
 def _check_output(recipe: Recipe, run: Run) -> None:
@@ -119,29 +110,13 @@ def _goes_on(prepared: Prepared, asking: Asking) -> bool:
     if asking.dry_run:
         prepared.try_source()
     say_before(prepared.domain, quote, budget)
-    say_error(prepared, asking.points)
+    say_error(prepared, asking.points_about)
     if asking.dry_run:
-        say(
-            f"This was a dry run: nothing was charged, and no release was made. {NOT_TRIED}",
-            err=True,
-        )
+        remark(f"This was a dry run: nothing was charged, and no release was made. {NOT_TRIED}")
         return False
     streams.let_interrupt()
     click.confirm(f"Charge ε {quote.epsilon} and make the release?", abort=True, err=True)
     return True
-
-
-def _screen() -> Callable[[str], None]:
-    """Shows remarks to the curator, on the screen and not in the output. Data may be read twice, but each
-    remark is shown once."""
-    seen: set[str] = set()
-
-    def tell(message: str) -> None:
-        if message not in seen:
-            seen.add(message)
-            say(message, err=True)
-
-    return tell
 
 
 def _make(prepared: Prepared, run: Run) -> Release:
@@ -149,7 +124,12 @@ def _make(prepared: Prepared, run: Run) -> Release:
     from htf.privacy.budget import still_charged
 
     with ExitStack() as stack:
-        step = _steps(stack)
+        # It appears with the first step: while the data are read, there is another.
+        bar = cache(lambda: stack.enter_context(working("starting")))
+
+        def step(label: str) -> None:
+            bar()(label)
+
         made = replace(prepared, listen=replace(prepared.listen, step=step)).make()
         if run.finish is not None:
             step("borrowing from earlier releases")
@@ -158,20 +138,6 @@ def _make(prepared: Prepared, run: Run) -> Release:
         step(f"writing {run.output.name}")
         _save(run, made)
     return made
-
-
-def _steps(stack: ExitStack) -> Callable[[str], None]:
-    """A progress bar that appears with the first step: while the data are read, there is another."""
-    shown: list[Callable[[str], None]] = []
-
-    def step(label: str) -> None:
-        if not shown:
-            bar = stack.enter_context(progress_bar())
-            task = bar.add_task("starting", total=None)
-            shown.append(lambda one: bar.update(task, description=one))
-        shown[0](label)
-
-    return step
 
 
 def _report(run: Run, made: Release, found: list[str]) -> None:
@@ -205,44 +171,24 @@ def even_if_unseen() -> Iterator[None]:
     except (OSError, OutputError) as error:
         streams.give_up()
         reason = error.strerror if isinstance(error, OSError) else error
-        say(f"Note: some messages could not be shown ({reason}).", err=True)
+        remark(f"Note: some messages could not be shown ({reason}).")
 
 
 def _save(run: Run, made: Release) -> None:
     """If the output cannot be written any more, or appeared since it was checked, save elsewhere: the
     release has been paid for and cannot be made again."""
+    save = made.save if run.budget is None else partial(run.budget.save, made)
     try:
-        _save_as(run, made, run.output)
+        save(run.output, overwrite=run.overwrite)
     except OutputError as error:
-        spare = _save_elsewhere(run, made)
-        if spare is None:
+        name = f"{SPARE}{secrets.token_hex(4)}.parquet"
+        for spare in (folder / name for folder in spare_folders(run.output)):
+            with suppress(OutputError):
+                save(spare)
+                break
+        else:
             raise
         told = f"{error}. The release is complete, as {spare}"
         if run.adopt:
             told += f". Bring it into the series: `{run.adopt} {quote(str(spare))}`"
         raise OutputError(told) from None
-
-
-def _save_elsewhere(run: Run, made: Release) -> Path | None:
-    """Beside the output, or among temporary files, which may be on another disk."""
-    name = f"{SPARE}{secrets.token_hex(4)}.parquet"
-    for folder in spare_folders(run.output):
-        with suppress(OutputError):
-            _save_as(run, made, folder / name)
-            return folder / name
-    return None
-
-
-def _save_as(run: Run, made: Release, output: Path) -> None:
-    if run.budget is None:
-        made.save(output, overwrite=run.overwrite)
-    else:
-        run.budget.save(made, output, overwrite=run.overwrite)
-
-
-@contextmanager
-def reading_bar(name: str) -> Iterator[Callable[[float], None]]:
-    """A progress bar for reading the points."""
-    with progress_bar() as bar:
-        task = bar.add_task(f"reading {name}", total=1.0)
-        yield lambda share: bar.update(task, completed=share)

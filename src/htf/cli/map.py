@@ -3,184 +3,107 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from htf.cli.options import NO_BASEMAP, basemap_option, overwrite_option, where_option
-from htf.cli.screen import progress_bar, say, warn_if_not_private
-from htf.cli.types import FileName
+from htf.base.options import argument, option
+from htf.cli import declared
+from htf.cli.options import NO_BASEMAP, OVERWRITE, WHERE, basemap_option
+from htf.cli.screen import say, warn_if_not_private, working
 from htf.errors import InputError
 from htf.files import check_output
-from htf.query.texts import read_where
 
 if TYPE_CHECKING:
     from htf.maps.layer import Layer
     from htf.query.where import Where
 
 
-@click.command(name="map")
-@click.argument("release_files", metavar="RELEASE [SECOND] | SERIES", nargs=-1, type=FileName())
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=FileName(),
-    help="File to write: .html, .png, .svg or .pdf.",
-)
-@where_option
-@click.option(
-    "--axes",
-    default="x,y",
-    show_default=True,
-    metavar="FIRST,SECOND",
-    help="The two axes to draw, e.g. dest_x,dest_y.",
-)
-@click.option(
-    "--by",
-    metavar="AXIS",
-    help="Draw one panel per step or name of this axis, at most 24.",
-)
-@click.option(
-    "--level", metavar="LEVEL", help="Level of zones, e.g. district. [default: the lowest]"
-)
-@click.option("--boxes", is_flag=True, help="Add the outlines of the leaves.")
-@click.option("--difference", is_flag=True, help="Draw the first release minus the second.")
-@click.option(
-    "--distinct",
-    is_flag=True,
-    help="Draw the table of different people in the boxes of a fixed grid, if the release has one.",
-)
-@click.option(
-    "--style",
-    metavar="URL",
-    help="For .html: a base map (a MapLibre style or tiles), which the page then downloads.",
-)
-@click.option("--title", metavar="TEXT", help="A title above the map.")
-@basemap_option(
-    "For .html: a .pmtiles file of vector tiles, such as streets. The page carries those around its map."
-)
-@overwrite_option
-def draw_map(
-    release_files: tuple[Path, ...],
-    output: Path,
-    where: tuple[str, ...],
-    axes: str,
-    by: str | None,
-    level: str | None,
-    boxes: bool,
-    difference: bool,
-    distinct: bool,
-    style: str | None,
-    title: str | None,
-    basemap: Path | None,
-    overwrite: bool,
-) -> None:
-    """Draw a release as a map, compare two, or go through a series. Axes that are not drawn are summed.
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """The options of `htf map`: what to draw of releases or of a series, and how it looks."""
 
-    Places stay blank where counts cannot be distinguished from noise. An .html file is a map to pan and
-    zoom, with counts and intervals. It works offline.
-
-    A release of zones is drawn by zones. Trips between zones are lines; `--where zone=NAME` draws where trips from
-    there go, `--where dest_zone=NAME` where trips to there come from.
-
-    A series, the folder that `htf series` made, is a page with a slider through its periods and their changes, or a
-    picture with a panel for each of the latest 24.
-    """
-    looks = {"boxes": boxes, "title": title, "style": style, "overwrite": overwrite}
-    choices = Choices(
-        axes=tuple(name.strip() for name in axes.split(",")),
-        where=read_where(where),
-        by=by,
-        level=level,
-        difference=difference,
-        distinct=distinct,
+    output: Path = option(
+        "File to write: .html, .png, .svg or .pdf.", default=MISSING, flag="-o --output"
     )
-    _draw(
-        release_files,
-        output,
-        choices,
-        {**looks, "basemap": basemap != NO_BASEMAP and (basemap or True)},
+    where: Where = WHERE
+    axes: str = option("The two axes to draw, e.g. dest_x,dest_y.", "FIRST,SECOND", default="x,y")
+    by: str | None = option("Draw one panel per step or name of this axis, at most 24.", "AXIS")
+    level: str | None = option("Level of zones, e.g. district. [default: the lowest]", "LEVEL")
+    boxes: bool = option("Add the outlines of the leaves.")
+    difference: bool = option("Draw the first release minus the second.")
+    distinct: bool = option(
+        "Draw the table of different people in the boxes of a fixed grid, if the release has one."
     )
+    style: str | None = option(
+        "For .html: a base map (a MapLibre style or tiles), which the page then downloads.", "URL"
+    )
+    title: str | None = option("A title above the map.", "TEXT")
+    basemap: Path | None = basemap_option(
+        "For .html: a .pmtiles file of vector tiles, such as streets. The page carries those around its map."
+    )
+    overwrite: bool = OVERWRITE
 
+    def check(self, files: Sequence[Path]) -> bool:
+        """Refuse what is impossible before anything is read. Returns whether a series is drawn."""
+        from htf.maps.draw import check_looks
+        from htf.series.plan import is_series
 
-def _draw(files: Sequence[Path], output: Path, choices: Choices, looks: dict[str, Any]) -> None:
-    from htf.maps.draw import check_looks, draw
-    from htf.maps.kinds import releases_of
-
-    check_looks(output, looks["style"], looks["basemap"])
-    is_series = is_one_series(files)
-    choices.check(files, is_series=is_series)
-    check_output(output, overwrite=looks["overwrite"], inputs=_inputs(files))
-    with progress_bar() as bar:
-        task = bar.add_task("reading", total=None)
-        layers = choices.of_series(files[0]) if is_series else choices.of_releases(files)
-        bar.update(task, description="drawing the map")
-        draw(layers, output, **looks)
-    say(f"Wrote {output}: {_shown(layers)}.")
-    for release in releases_of(layers):
-        warn_if_not_private(release)
-
-
-@dataclass(frozen=True)
-class Choices:
-    """What to draw of releases or of a series."""
-
-    axes: tuple[str, ...]
-    where: Where
-    by: str | None
-    level: str | None
-    difference: bool
-    distinct: bool
-
-    def check(self, files: Sequence[Path], *, is_series: bool) -> None:
-        """Refuse what is impossible before anything is read."""
+        axes = self.content["axes"]
+        check_looks(self.output, self.style, self.looks["basemap"])
+        series = [path for path in files if is_series(path)]
+        if series and len(files) > 1:
+            raise InputError(
+                f"{series[0]} is a series, which is drawn alone: name the files of releases in it to compare them"
+            )
         if len(files) not in (1, 2):
             raise InputError(f"a map shows one release or two, got {len(files)}")
-        if is_series:
-            self._check_without(
+        if series:
+            _check_without(
                 "a series is drawn period by period: leave out {}, or draw one of its releases",
                 {
                     "--difference (the page has a switch for changes)": self.difference,
-                    "--by": self.by is not None,
+                    "--by": self.by,
                     "--distinct": self.distinct,
                 },
             )
         if self.distinct:
-            self._check_without(
+            _check_without(
                 "--distinct draws the table of different people of one release, on its own grid or by its own level: "
                 "leave out {}",
                 {
                     "a second release": len(files) > 1,
                     "--difference": self.difference,
-                    "--by": self.by is not None,
-                    "--where": bool(self.where),
-                    "--axes": self.axes != ("x", "y"),
-                    "--level": self.level is not None,
+                    "--by": self.by,
+                    "--where": self.where,
+                    "--axes": axes != ("x", "y"),
+                    "--level": self.level,
                 },
             )
         if self.difference and len(files) == 1:
             raise InputError("--difference needs two releases, got one")
         if self.by is not None and len(files) > 1:
             raise InputError("--by draws the steps of one release, got two")
-
-    @staticmethod
-    def _check_without(message: str, given: dict[str, bool]) -> None:
-        for what, is_given in given.items():
-            if is_given:
-                raise InputError(message.format(what))
+        check_output(self.output, overwrite=self.overwrite, inputs=_inputs(files))
+        return bool(series)
 
     @property
-    def _options(self) -> dict[str, Any]:
-        return {"axes": self.axes, "where": self.where, "level": self.level}
+    def content(self) -> dict[str, Any]:
+        """What a layer shows."""
+        axes = tuple(name.strip() for name in self.axes.split(","))
+        return {"axes": axes, "where": self.where, "level": self.level}
+
+    @property
+    def looks(self) -> dict[str, Any]:
+        """How layers are drawn."""
+        looks = {name: getattr(self, name) for name in ("boxes", "title", "style", "overwrite")}
+        return {**looks, "basemap": self.basemap != NO_BASEMAP and (self.basemap or True)}
 
     def of_series(self, folder: Path) -> list[Layer]:
         from htf.maps.layer import Layer
         from htf.series.series import Series
 
-        return Layer.periods(Series(folder), **self._options)
+        return Layer.periods(Series(folder), **self.content)
 
     def of_releases(self, files: Sequence[Path]) -> list[Layer]:
         """Releases with the names of their files, or with full paths if the names are the same."""
@@ -193,11 +116,48 @@ class Choices:
         if self.distinct:
             return [Layer.distinct(releases[0], names[0])]
         layers = [
-            Layer.of(one, name, **self._options) for one, name in zip(releases, names, strict=True)
+            Layer.of(one, name, **self.content) for one, name in zip(releases, names, strict=True)
         ]
         if self.by is not None:
             return layers[0].by(self.by)
         return [layers[0].minus(layers[1])] if self.difference else layers
+
+
+@declared.command()
+def map(
+    release_files: tuple[Path, ...] = argument("RELEASE [SECOND] | SERIES", default=()),
+    asked: Drawing = declared.record_of(Drawing),
+) -> None:
+    """Draw a release as a map, compare two, or go through a series. Axes that are not drawn are summed.
+
+    Places stay blank where counts cannot be distinguished from noise. An .html file is a map to pan and
+    zoom, with counts and intervals. It works offline.
+
+    A release of zones is drawn by zones. Trips between zones are lines; `--where zone=NAME` draws where trips from
+    there go, `--where dest_zone=NAME` where trips to there come from.
+
+    A series, the folder that `htf series` made, is a page with a slider through its periods and their changes, or a
+    picture with a panel for each of the latest 24.
+    """
+    from htf.maps.draw import draw
+    from htf.maps.kinds import releases_of
+
+    is_series = asked.check(release_files)
+    with working("reading") as step:
+        layers = (
+            asked.of_series(release_files[0]) if is_series else asked.of_releases(release_files)
+        )
+        step("drawing the map")
+        draw(layers, asked.output, **asked.looks)
+    say(f"Wrote {asked.output}: {_shown(layers)}.")
+    for release in releases_of(layers):
+        warn_if_not_private(release)
+
+
+def _check_without(message: str, given: dict[str, Any]) -> None:
+    for what, is_given in given.items():
+        if is_given not in (None, False, {}):
+            raise InputError(message.format(what))
 
 
 def _inputs(files: Sequence[Path]) -> list[Path]:
@@ -214,15 +174,3 @@ def _shown(layers: Sequence[Layer]) -> str:
     if isinstance(first, OfPeople):
         return f"{len(first.table):,} {first.bought.division.place[1]} of different people"
     return " and ".join(f"{len(one):,} leaves by {one.mechanism}" for one in releases_of(layers))
-
-
-def is_one_series(files: Sequence[Path]) -> bool:
-    """Whether the command is about a series; an error if it is about something else too."""
-    from htf.series.plan import is_series
-
-    found = [path for path in files if is_series(path)]
-    if found and len(files) > 1:
-        raise InputError(
-            f"{found[0]} is a series, which is drawn alone: name the files of releases in it to compare them"
-        )
-    return bool(found)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
-
-import click
-
-from htf.cli.options import json_option
-from htf.cli.screen import console, say, say_json, show_table
+from htf.cli import declared
+from htf.cli.options import JSON
+from htf.cli.screen import console, remark, say_json, show_table
 
 
-@click.command()
-@json_option
-def mechanisms(as_json: bool) -> None:
+@declared.command()
+def mechanisms(as_json: bool = JSON) -> None:
     """List the mechanisms, their parameters with defaults, and where they come from."""
     from htf.mechanisms import refused, registry
 
     for name, reason in refused().items():
-        say(f"{name} cannot be used: {reason}", err=True)
+        remark(f"{name} cannot be used: {reason}")
     described = [mechanism.describe() for mechanism in registry().values()]
     if as_json:
-        say_json(json.dumps(described, indent=2, ensure_ascii=False))
+        say_json(described)
         return
     for mechanism in described:
         console().print(mechanism["name"], style="bold", end="  ")

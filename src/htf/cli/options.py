@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import MISSING
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from htf.cli.types import FileName, WholeNumber
+from htf.base.options import argument, option
+from htf.cli.types import WholeNumber
 from htf.privacy.protection import PERIODS, PERSON, RECORD, Protection
+from htf.query.texts import read_where
 
 F = TypeVar("F", bound=Callable[..., Any])
 MOST_POINTS = 50_000_000  # that are made up
@@ -19,28 +22,25 @@ UNITS = {
     **{f"{PERSON}-{per}": Protection(PERSON, per=per) for per in PERIODS},
 }
 
-release_argument = click.argument("release_file", metavar="RELEASE", type=FileName())
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-overwrite_option = click.option(
-    "--overwrite", is_flag=True, help="Replace the output if it exists. Never replaces a release."
+# Of fields of dataclasses and of signatures (htf.cli.declared).
+RELEASE = argument("RELEASE")
+JSON = option("Print JSON.", default=False, flag="--json")
+OVERWRITE = option(
+    "Replace the output if it exists. Never replaces a release.", default=False, flag="--overwrite"
 )
-output_option = click.option(
-    "-o", "--output", required=True, type=FileName(), help="File to write."
-)
-where_option = click.option(
-    "--where",
-    multiple=True,
-    metavar="AXIS=LOW:HIGH",
-    help="Range of a further axis, e.g. hour=7:10. Can be repeated; other axes count in full.",
+OUTPUT = option("File to write.", default=MISSING, flag="-o --output")
+WHERE = option(
+    "Range of a further axis, e.g. hour=7:10. Can be repeated; other axes count in full.",
+    "AXIS=LOW:HIGH",
+    read=read_where,
 )
 NO_BASEMAP = Path("none")
-unit_option = click.option(
-    "--unit",
-    type=click.Choice(list(UNITS)),
-    default=RECORD,
-    show_default=True,
-    help="What epsilon protects.",
-)
+
+
+def basemap_option(help: str) -> Any:
+    """What lies below the counts on a map in a browser."""
+    usual = f"{help} {NO_BASEMAP}: leave out water, borders and names of places, too."
+    return option(usual, f"FILE|{NO_BASEMAP}", flag="--basemap")
 
 
 def points_about_option(help: str) -> Callable[[F], F]:
@@ -48,12 +48,4 @@ def points_about_option(help: str) -> Callable[[F], F]:
     return click.option("--points-about", type=WholeNumber(1, MOST_POINTS), metavar="N", help=help)
 
 
-def basemap_option(help: str) -> Callable[[F], F]:
-    """What lies below the counts on a map in a browser."""
-    usual = f"{help} {NO_BASEMAP}: leave out water, borders and names of places, too."
-    return click.option("--basemap", type=FileName(), metavar=f"FILE|{NO_BASEMAP}", help=usual)
-
-
-def noise_option(metavar: str, help: str) -> Callable[[F], F]:
-    """Where the noise of a release comes from."""
-    return click.option("--noise", default="opendp", show_default=True, metavar=metavar, help=help)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from htf.cli.options import release_argument
-from htf.cli.questions import Asking, ask, question_options
-from htf.cli.types import FileName
+from htf.base.options import option
+from htf.cli import declared
+from htf.cli.options import RELEASE
+from htf.cli.questions import Asking, ask
 from htf.errors import InputError
 from htf.query.columns import COLUMNS, COUNTED, COUNTED_MEANS
 
 if TYPE_CHECKING:
     from htf.query.answer import Answer
-    from htf.query.question import Question
     from htf.release.release import Release
     from htf.series.series import Series
 
@@ -30,25 +30,20 @@ class AnswersCommand(click.Command):
             formatter.write_dl([*columns, (COUNTED, f"{COUNTED_MEANS} In files and JSON.")])
 
 
-@click.command(cls=AnswersCommand)
-@release_argument
-@click.option(
-    "--change", is_flag=True, help="Of a series: what changed from each period to the next."
-)
-@click.option(
-    "--distinct",
-    is_flag=True,
-    help="Show the table of different people in the boxes of a fixed grid, if the release has one.",
-)
-@click.option(
-    "--per",
-    type=FileName(),
-    metavar="RELEASE",
-    help="For a release with a weight: another release of the number of the same records. The answers are then means, "
-    "the sum divided by that number.",
-)
-@question_options
-def query(release_file: Path, change: bool, distinct: bool, per: Path | None, **given: Any) -> None:
+@declared.command(cls=AnswersCommand)
+def query(
+    release_file: Path = RELEASE,
+    change: bool = option("Of a series: what changed from each period to the next."),
+    distinct: bool = option(
+        "Show the table of different people in the boxes of a fixed grid, if the release has one."
+    ),
+    per: Path | None = option(
+        "For a release with a weight: another release of the number of the same records. The answers are then means, "
+        "the sum divided by that number.",
+        "RELEASE",
+    ),
+    asking: Asking = declared.record_of(Asking),
+) -> None:
     """Count the records or split people in boxes or polygons, with a standard error and an interval.
 
     Without boxes or polygons, the whole map is counted; of a release of zones, each zone. If the release has
@@ -63,10 +58,11 @@ def query(release_file: Path, change: bool, distinct: bool, per: Path | None, **
     The interval covers the noise. Where estimates use every count in the tree, it also covers
     records or split people that are spread unevenly.
     """
+    from htf.query.question import Question
     from htf.release.release import Release
     from htf.series.plan import is_series
 
-    asking, of_series = Asking(**given), is_series(release_file)
+    of_series = is_series(release_file)
     if change and not of_series:
         raise InputError("--change is for a series: compare two releases with `htf compare`")
     if distinct and not (asking.is_of_nothing and not asking.where and per is None):
@@ -79,7 +75,7 @@ def query(release_file: Path, change: bool, distinct: bool, per: Path | None, **
     divisor = None if per is None else _open(per)
 
     def work() -> Answer:
-        question = _question(asking, source, distinct)
+        question = Question.different_people() if distinct else asking.question(source.domain)
         answer = source.ask(question)
         if divisor is not None:
             answer = answer.per(divisor.ask(question))
@@ -87,14 +83,6 @@ def query(release_file: Path, change: bool, distinct: bool, per: Path | None, **
 
     plan = [] if isinstance(source, Release) else source.plan.told
     asking.give_out(ask(f"asking {release_file.name}", work), plan)
-
-
-def _question(asking: Asking, source: Release | Series, distinct: bool) -> Question:
-    from htf.query.question import Question
-
-    if distinct:
-        return Question.different_people()
-    return asking.question(source.domain)
 
 
 def _open(path: Path) -> Release | Series:

@@ -6,17 +6,15 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
-
-from htf.cli.options import json_option, overwrite_option, where_option
-from htf.cli.screen import progress_bar, say, say_json, show_whole_answer, warn_if_not_private
-from htf.cli.types import FileName
+from htf.base.options import option
+from htf.cli.options import JSON, OVERWRITE, WHERE
+from htf.cli.screen import remark, say_json, show_whole_answer, warn_if_not_private, working
 from htf.errors import InputError
 from htf.files import check_output
 from htf.query.polygon_files import FORMATS
-from htf.query.texts import read_boxes, read_where
+from htf.query.texts import read_boxes
 
 if TYPE_CHECKING:
     import geopandas
@@ -27,69 +25,38 @@ if TYPE_CHECKING:
     from htf.query.where import Where
 
 PERIOD = "period"  # what `--by` of a series may name as well, although it is always there
-OPTIONS = (
-    click.option("--box", "boxes", multiple=True, metavar="W,S,E,N", help="A box. Can be repeated."),
-    click.option(
-        "--boxes",
-        "boxes_file",
-        type=FileName(),
-        help="CSV file of boxes, with columns west, south, east, north and, for further axes, e.g. hour_low, "
-        "hour_high. Other columns, such as names, are copied to the answers.",
-    ),
-    click.option(
-        "--polygons", "polygons_file", type=FileName(), help=f"File of polygons: {FORMATS}."
-    ),
-    click.option(
-        "--by",
-        multiple=True,
-        metavar="NAME",
-        help="A row for each step or name of an axis, or for each name of a level, e.g. hour or district. Can be repeated. With --polygons: the column that "
-        "names them.  [default there: the only column of text]",
-    ),
-    click.option(
-        "--zone", "zones", multiple=True, metavar="NAME", help="A zone of any level. Can be repeated."
-    ),
-    click.option(
-        "--level",
-        "levels",
-        multiple=True,
-        metavar="LEVEL",
-        help="A row for each zone of a level, e.g. district; of trips, for each pair. zone:district is of one axis.",
-    ),
-    where_option,
-    json_option,
-    click.option(
-        "-o",
-        "--output",
-        type=FileName(),
-        help="File to write. Its ending sets the format: .csv, .xlsx, .json, .parquet, .geojson, .gpkg or .fgb; of a series "
-        "also .png, .svg or .pdf.",
-    ),
-    overwrite_option,
-)  # fmt: skip
-
-
-def question_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say what is asked, and where the answer goes."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
 
 
 @dataclass(frozen=True)
 class Asking:
-    """What the options ask for, before any file is read."""
+    """The options that say what is asked, and where the answer goes."""
 
-    boxes: tuple[str, ...]
-    boxes_file: Path | None
-    polygons_file: Path | None
-    by: tuple[str, ...]
-    zones: tuple[str, ...]
-    levels: tuple[str, ...]
-    where: tuple[str, ...]
-    as_json: bool
-    output: Path | None
-    overwrite: bool
+    boxes: tuple[str, ...] = option("A box. Can be repeated.", "W,S,E,N", flag="--box")
+    boxes_file: Path | None = option(
+        "CSV file of boxes, with columns west, south, east, north and, for further axes, e.g. hour_low, "
+        "hour_high. Other columns, such as names, are copied to the answers.",
+        flag="--boxes",
+    )
+    polygons_file: Path | None = option(f"File of polygons: {FORMATS}.", flag="--polygons")
+    by: tuple[str, ...] = option(
+        "A row for each step or name of an axis, or for each name of a level, e.g. hour or district. Can be repeated. With --polygons: the column that "
+        "names them.  [default there: the only column of text]",
+        "NAME",
+    )
+    zones: tuple[str, ...] = option("A zone of any level. Can be repeated.", "NAME", flag="--zone")
+    levels: tuple[str, ...] = option(
+        "A row for each zone of a level, e.g. district; of trips, for each pair. zone:district is of one axis.",
+        "LEVEL",
+        flag="--level",
+    )
+    where: Where = WHERE
+    as_json: bool = JSON
+    output: Path | None = option(
+        "File to write. Its ending sets the format: .csv, .xlsx, .json, .parquet, .geojson, .gpkg or .fgb; of a series "
+        "also .png, .svg or .pdf.",
+        flag="-o --output",
+    )
+    overwrite: bool = OVERWRITE
 
     def check(self, inputs: Iterable[Path | None], *, of_series: bool = False) -> None:
         """Refuse options that do not go together, and an output that cannot be written, before any work."""
@@ -113,10 +80,6 @@ class Asking:
         return (*self.zones, *self.levels)
 
     @property
-    def ranges(self) -> Where:
-        return read_where(self.where)
-
-    @property
     def is_of_nothing(self) -> bool:
         """Whether no option says what to count."""
         return not (self.boxes or self.boxes_file or self.polygons_file or self.names or self.by)
@@ -130,7 +93,7 @@ class Asking:
             return self._polygons(self.polygons_file)
         if self.output is not None:
             check_layer(self.output, domain.crs, domain.has_shapes)
-        by, where = (*self.levels, *(one for one in self.by if one != PERIOD)), self.ranges
+        by, where = (*self.levels, *(one for one in self.by if one != PERIOD)), self.where
         if self.zones:
             return Question.zones(*self.zones, where=where, by=by)
         is_cut = any(domain.names[number] in where for number in domain.outlined)
@@ -149,7 +112,7 @@ class Asking:
         labels = labels_of(frame, label_column(frame, named[0] if named else None, path))
         if self.output is not None:
             check_layer(self.output, frame.crs)
-        return Question.polygons(frame, where=self.ranges, labels=labels)
+        return Question.polygons(frame, where=self.where, labels=labels)
 
     def give_out(self, answer: Answer, plan: list[str]) -> None:
         """Print the answer as JSON or a table, or write it to a file, and say what may be a mistake."""
@@ -164,9 +127,9 @@ class Asking:
             write_answer(answer, self.output, plan, overwrite=self.overwrite)
             what = {"changes": "changes", "different people": "boxes"}
             name = what.get(answer.kind, "answers")
-            say(f"Wrote {self.output}: {len(answer):,} {name}.", err=True)
+            remark(f"Wrote {self.output}: {len(answer):,} {name}.")
         for note in odd_places(answer):
-            say(note, err=True)
+            remark(note)
         counted = [answer.releases, *(part.releases for part in answer.parts[1:])]
         for releases in counted:  # of a series, all are of one kind
             warn_if_not_private(releases[-1])
@@ -174,9 +137,8 @@ class Asking:
 
 def ask(description: str, work: Callable[[], Answer]) -> Answer:
     """Ask under a bar. What lies outside is said in the end, in the words of the command line."""
-    with progress_bar() as bar, warnings.catch_warnings():
+    with working(description), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        bar.add_task(description, total=None)
         return work()
 
 

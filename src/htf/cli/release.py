@@ -2,54 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, replace
+from dataclasses import MISSING, replace
 from pathlib import Path
 from typing import Any
 
-import click
-
-from htf.base.options import option
+from htf.base.options import argument, option
+from htf.cli import declared
 from htf.cli.charging import notes_charges, open_budget
-from htf.cli.declared import options_of, take
-from htf.cli.making import Asking, Run, asking_options, even_if_unseen, make_release
-from htf.cli.options import noise_option
+from htf.cli.making import Asking, Run, even_if_unseen, make_release
 from htf.cli.points import fill_recipe, is_recipe
 from htf.cli.screen import say
 from htf.errors import InputError
 from htf.files import check_output
-from htf.recipes.files import SUFFIX, save_recipe, to_toml
+from htf.recipes.files import SUFFIX, to_toml
+from htf.recipes.files import save_recipe as write_recipe
 from htf.recipes.recipe import Recipe
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseOptions:
-    """The options of `htf release` that are about one run: where it goes and what it is charged to."""
-
-    budget: Path | None = option("Budget file to charge; see `htf budget`.", "FILE")
-    dataset: str | None = option("Name of the data in the budget file.", "NAME")
+@declared.command()
+@notes_charges
+def release(
+    points: str = argument(),
+    given: dict[str, Any] = declared.given_for(Recipe),
+    noise: str = option(
+        "Source of noise. seeded is for tests and not private.",
+        "opendp|fast|seeded:N",
+        default="opendp",
+    ),
+    budget: Path | None = option("Budget file to charge; see `htf budget`.", "FILE"),
+    dataset: str | None = option("Name of the data in the budget file.", "NAME"),
     output: Path = option(
         "Release to write: .parquet, .geoparquet or .pq.",
         "FILE",
         default=MISSING,
         flag="-o --output",
-    )
+    ),
     overwrite: bool = option(
-        "Replace the output if it exists. Never replaces a release that was charged to a budget.",
-        default=False,
-    )
+        "Replace the output if it exists. Never replaces a release that was charged to a budget."
+    ),
     save_recipe: Path | None = option(
         "Also write what the release is made of as a recipe: .toml. In a dry run too.", "FILE"
-    )
-
-
-@click.command()
-@click.argument("points")
-@options_of(Recipe)
-@noise_option("opendp|fast|seeded:N", "Source of noise. seeded is for tests and not private.")
-@options_of(ReleaseOptions)
-@asking_options
-@notes_charges
-def release(points: str, **given: Any) -> None:
+    ),
+    asking: Asking = declared.record_of(Asking),
+) -> None:
     """Publish points as a differentially private map.
 
     POINTS is a CSV (plain, .gz or .zst) or Parquet file, or a folder or quoted pattern of such files; a GeoPackage,
@@ -62,23 +57,18 @@ def release(points: str, **given: Any) -> None:
     are missing, NaN or infinite. How many rows could not be read, and why, appears on your screen only, never in the
     release. It is an error if no point is inside; nothing is charged then.
     """
-    options, asking = ReleaseOptions(**take(ReleaseOptions, given)), Asking.of(given)
     recipe = fill_recipe(points, given)
-    if options.save_recipe is not None:
-        _check_recipe_file(options.save_recipe, recipe)
-    budget = open_budget(options.budget, options.dataset, options.output)
-    run = Run(
-        options.output,
-        options.overwrite,
-        budget,
-        inputs=(Path(points) if is_recipe(points) else None, options.budget, options.save_recipe),
-    )
-    labelled = replace(recipe, label=recipe.label or options.output.name)
-    make_release(labelled, given["noise"], run, asking)
-    if options.save_recipe is not None:
+    if save_recipe is not None:
+        _check_recipe_file(save_recipe, recipe)
+    charged = open_budget(budget, dataset, output)
+    own = Path(points) if is_recipe(points) else None
+    run = Run(output, overwrite, charged, inputs=(own, budget, save_recipe))
+    labelled = replace(recipe, label=recipe.label or output.name)
+    make_release(labelled, noise, run, asking)
+    if save_recipe is not None:
         with even_if_unseen():
-            save_recipe(recipe, options.save_recipe)
-            say(f"Wrote {options.save_recipe}: this release as a recipe.")
+            write_recipe(recipe, save_recipe)
+            say(f"Wrote {save_recipe}: this release as a recipe.")
 
 
 def _check_recipe_file(path: Path, recipe: Recipe) -> None:

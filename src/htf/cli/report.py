@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING
 from pathlib import Path
 
-import click
-
-from htf.cli.options import overwrite_option
-from htf.cli.screen import progress_bar, say, warn_if_not_private
-from htf.cli.types import FileName, WholeNumber
+from htf.base.options import argument, option
+from htf.cli import declared
+from htf.cli.options import OVERWRITE
+from htf.cli.screen import remark, say, warn_if_not_private, working
 from htf.errors import InputError
 
 MOST_RUNS = 100
 
 
-@click.command()
-@click.argument("release_file", metavar="RELEASE|SERIES", type=FileName())
-@click.option(
-    "--budget",
-    "budget_file",
-    type=FileName(),
-    metavar="FILE",
-    help="Budget file that the release was charged to: adds the sum of all releases.",
-)
-@click.option("--dataset", metavar="NAME", help="With --budget: the name of the data in that file.")
-@click.option(
-    "--title", metavar="TEXT", help="Title of the report.  [default: the name of the file]"
-)
-@click.option(
-    "--runs",
-    type=WholeNumber(0, MOST_RUNS),
-    help="Number of releases to simulate for the errors, 0 for none.  [default: 3, or 1 for very many leaves]",
-)
-@click.option("-o", "--output", required=True, type=FileName(), help="File to write: .html.")
-@overwrite_option
+@declared.command()
 def report(
-    release_file: Path,
-    budget_file: Path | None,
-    dataset: str | None,
-    title: str | None,
-    runs: int | None,
-    output: Path,
-    overwrite: bool,
+    release_file: Path = argument("RELEASE|SERIES"),
+    budget_file: Path | None = option(
+        "Budget file that the release was charged to: adds the sum of all releases.",
+        "FILE",
+        flag="--budget",
+    ),
+    dataset: str | None = option("With --budget: the name of the data in that file.", "NAME"),
+    title: str | None = option("Title of the report.  [default: the name of the file]", "TEXT"),
+    runs: int | None = option(
+        "Number of releases to simulate for the errors, 0 for none.  [default: 3, or 1 for very many leaves]",
+        within=(0, MOST_RUNS),
+    ),
+    output: Path = option("File to write: .html.", default=MISSING, flag="-o --output"),
+    overwrite: bool = OVERWRITE,
 ) -> None:
     """Write a report on a release in three pages: for a board, for a lawyer and for a statistician.
 
@@ -61,8 +49,7 @@ def report(
     if budget_file is not None and dataset is not None:
         account = BudgetFile(budget_file, dataset)
     check_report(release_file, output, account, overwrite=overwrite)
-    with progress_bar() as bar:
-        bar.add_task("reading and simulating", total=None)
+    with working("reading and simulating"):
         subject = read_subject(release_file, title, account, runs)
         save_report(subject, output, overwrite=overwrite)
     say(
@@ -70,7 +57,6 @@ def report(
     )
     warn_if_not_private(subject.release)
     if subject.failed:
-        say(
+        remark(
             f"WARNING: {release_file} is inconsistent ({', '.join(subject.failed)}), and the report says so on every page.",
-            err=True,
         )

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
-from htf.cli.options import output_option, overwrite_option, release_argument
-from htf.cli.screen import progress_bar, say, warn_if_not_private
-from htf.cli.types import WholeNumber
+from htf.base.options import option
+from htf.cli import declared
+from htf.cli.options import OUTPUT, OVERWRITE, RELEASE
+from htf.cli.screen import say, warn_if_not_private, working
 from htf.query.answer_texts import show_amount, show_count
 
 
-@click.command()
-@release_argument
-@output_option
-@click.option(
-    "--n", "points", type=WholeNumber(0), help="Number of points.  [default: the noisy total]"
-)
-@click.option("--seed", type=WholeNumber(0), help="Seed, to draw the same points again.")
-@overwrite_option
+@declared.command()
 def sample(
-    release_file: Path, output: Path, points: int | None, seed: int | None, overwrite: bool
+    release_file: Path = RELEASE,
+    output: Path = OUTPUT,
+    points: int | None = option(
+        "Number of points.  [default: the noisy total]", flag="--n", within=(0, None)
+    ),
+    seed: int | None = option("Seed, to draw the same points again.", within=(0, None)),
+    overwrite: bool = OVERWRITE,
 ) -> None:
     """Draw synthetic points from a release, as .parquet or .csv.
 
@@ -33,13 +31,15 @@ def sample(
 
     check_sample_name(output, overwrite=overwrite, inputs=[release_file])
     release = Release.load(release_file)
-    with progress_bar() as bar:
-        task = bar.add_task(f"writing {output.name}", total=None)
-
-        def tell(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        drawn = write_points(release, output, points, seed, tell, overwrite=overwrite)
+    with working(f"writing {output.name}", total=1.0) as step:
+        drawn = write_points(
+            release,
+            output,
+            points,
+            seed,
+            lambda done, total: step(done / max(total, 1)),
+            overwrite=overwrite,
+        )
     say(f"Wrote {output}: {drawn.points:,} synthetic points ({', '.join(drawn.columns)}).")
     if drawn.points == 0 and points is None:
         say(f"The release counts no {release.quantity}.")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
 import unicodedata
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from htf.query.columns import PEOPLE
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, ProgressColumn, Task
+    from rich.progress import Progress
 
     from htf.query.answer import Answer
     from htf.release.release import Release
@@ -47,17 +48,22 @@ def _escaped(character: str) -> str:
 
 def say(text: object, *, err: bool = False) -> None:
     """Print a line for the person who runs the command, on standard output or standard error."""
-    if not err:
+    if err:
+        remark(text)
+    else:
         print(safe_text(text), flush=True)
-        return
-    with suppress(OSError):  # a message that nobody can see is no reason to stop
+
+
+def remark(text: object) -> None:
+    """Print a line on standard error. If nobody can see it, that is no reason to stop."""
+    with suppress(OSError):
         print(safe_text(text), file=sys.stderr, flush=True)
 
 
 def catch_messages() -> None:
     """Print what other packages report on standard error, safely. Matplotlib, for one, reports characters
     that its fonts lack."""
-    warnings.showwarning = lambda message, *_, **__: say(f"Warning: {message}", err=True)
+    warnings.showwarning = lambda message, *_, **__: remark(f"Warning: {message}")
     logging.lastResort = Sayer(logging.WARNING)
 
 
@@ -65,12 +71,13 @@ class Sayer(logging.Handler):
     """Prints what is logged."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        say(record.getMessage(), err=True)
+        remark(record.getMessage())
 
 
-def say_json(text: str) -> None:
-    """Print JSON. Characters that control a terminal, or that its encoding lacks, become JSON escapes. They
-    occur only within strings."""
+def say_json(value: Any) -> None:
+    """Print a value as JSON, or a text of JSON. Characters that control a terminal, or that its encoding lacks, become JSON
+    escapes. They occur only within strings."""
+    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
     print(NOT_PLAIN.sub(_in_json, text), flush=True)
 
 
@@ -111,27 +118,31 @@ def _made_safe(shown: Any) -> Any:
     return safe_text(shown) if isinstance(shown, str) else shown
 
 
-def described() -> ProgressColumn:
-    """The column of a bar that says what is being done. It may hold the name of a file."""
-    from rich.progress import ProgressColumn
-    from rich.text import Text
-
-    class Described(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(safe_text(task.description, ""))
-
-    return Described()
-
-
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """A bar on the terminal that vanishes in the end. Without a terminal there is none."""
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     screen = console(stderr=True)
-    look = SpinnerColumn(), described(), BarColumn(), TimeElapsedColumn()
+    text = TextColumn("{task.description}", markup=False)
+    look = SpinnerColumn(), text, BarColumn(), TimeElapsedColumn()
     with Progress(*look, console=screen, transient=True, disable=not screen.is_terminal) as bar:
         yield bar
+
+
+@contextmanager
+def working(label: str, total: float | None = None) -> Iterator[Callable[[str | float], None]]:
+    """A bar for one piece of work. It yields a function that shows a step of it, or how much of the total is done."""
+    with progress_bar() as bar:
+        task = bar.add_task(safe_text(label, ""), total=total)
+
+        def show(news: str | float) -> None:
+            if isinstance(news, str):
+                bar.update(task, description=safe_text(news, ""))
+            else:
+                bar.update(task, completed=news)
+
+        yield show
 
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> None:

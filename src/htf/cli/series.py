@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
+from dataclasses import MISSING, replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from htf.base.options import argument, option
+from htf.cli import declared
 from htf.cli.charging import BUDGET as CHARGED
 from htf.cli.charging import notes_charges
-from htf.cli.declared import option_of
-from htf.cli.making import Asking, Run, asking_options, make_release
-from htf.cli.options import json_option, noise_option
-from htf.cli.screen import console, progress_bar, say, say_json, show_table
-from htf.cli.types import FileName, WholeNumber
+from htf.cli.making import Asking, Run, make_release
+from htf.cli.options import JSON
+from htf.cli.screen import console, remark, say, say_json, show_table, working
+from htf.cli.types import Folder
 from htf.errors import InputError, NothingInsideError
-from htf.ingest.reading import Reading
 from htf.recipes.files import read_fields
 from htf.recipes.recipe import Recipe
 from htf.series.periods import KINDS
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from htf.series.folder import Addition
     from htf.series.series import Series
 
-folder_argument = click.argument("folder", type=FileName(file_okay=False), metavar="SERIES")
+SERIES = argument("SERIES")
 
 
 @click.group()
@@ -35,28 +34,15 @@ def series() -> None:
     """Release the same recipe again and again, with one plan for its budget."""
 
 
-@series.command()
-@folder_argument
-@click.argument("recipe_file", type=FileName(), metavar="RECIPE")
-@click.option(
-    "--period",
-    type=click.Choice(list(KINDS)),
-    default="month",
-    show_default=True,
-    help="What each release is of.",
-)
-@click.option(
-    "--releases",
-    type=WholeNumber(1),
-    required=True,
-    help="How many periods there will be, at most.",
-)
-@click.option(
-    "--epsilon-total",
-    help="What one unit loses in the whole series, at most. It is final.  [default: what the releases cost]",
-)
+@declared.command(series)
 def init(
-    folder: Path, recipe_file: Path, period: str, releases: int, epsilon_total: str | None
+    folder: Folder = SERIES,
+    recipe_file: Path = argument("RECIPE"),
+    period: str = option("What each release is of.", default="month", choices=KINDS),
+    releases: int = option("How many periods there will be, at most.", default=MISSING),
+    epsilon_total: str | None = option(
+        "What one unit loses in the whole series, at most. It is final.  [default: what the releases cost]"
+    ),
 ) -> None:
     """Write down the plan of a series in the new folder SERIES.
 
@@ -82,44 +68,28 @@ def init(
     say(f"Made the series {folder}. {' '.join(made.plan.told)}")
 
 
-@series.command()
-@folder_argument
-@click.argument("points")
-@click.option(
-    "--period", "period", required=True, metavar="PERIOD", help="The period, e.g. 2026-03."
-)
-@noise_option("opendp|fast", "Source of noise. Seeded noise is not private, so a series has none.")
-@option_of(
-    Reading,
-    "allow_empty",
-    help="Release the period even if no record is in it: a missing release would tell that nobody was there.",
-)
-@click.option(
-    "--correct",
-    is_flag=True,
-    help="Release the period once more, as a correction. It is charged again.",
-)
-@click.option(
-    "--resume",
-    is_flag=True,
-    help="Resume an interrupted release of this period under its own charge. Only if nobody saw anything of it.",
-)
-@click.option(
-    "--take-from-later",
-    is_flag=True,
-    help="Correct a period of a series of persons although later periods can then not all be released.",
-)
-@asking_options
+@declared.command(series)
 @notes_charges
 def add(
-    folder: Path,
-    points: str,
-    period: str,
-    allow_empty: bool,
-    correct: bool,
-    resume: bool,
-    take_from_later: bool,
-    **given: Any,
+    folder: Folder = SERIES,
+    points: str = argument(),
+    period: str = option("The period, e.g. 2026-03.", "PERIOD", default=MISSING),
+    noise: str = option(
+        "Source of noise. Seeded noise is not private, so a series has none.",
+        "opendp|fast",
+        default="opendp",
+    ),
+    allow_empty: bool = option(
+        "Release the period even if no record is in it: a missing release would tell that nobody was there."
+    ),
+    correct: bool = option("Release the period once more, as a correction. It is charged again."),
+    resume: bool = option(
+        "Resume an interrupted release of this period under its own charge. Only if nobody saw anything of it."
+    ),
+    take_from_later: bool = option(
+        "Correct a period of a series of persons although later periods can then not all be released."
+    ),
+    asking: Asking = declared.record_of(Asking),
 ) -> None:
     """Charge and release one more period of SERIES, from POINTS.
 
@@ -129,7 +99,7 @@ def add(
     from htf.release.release import Release
     from htf.series.series import Series
 
-    opened, asking = Series(folder), Asking.of(given)
+    opened = Series(folder)
     if resume and asking.dry_run:
         raise InputError("--resume is under a charge that was made: leave out --dry-run")
     asking = replace(asking, yes=asking.yes or resume)  # nothing is charged then
@@ -145,7 +115,7 @@ def add(
         if addition.told:
             say(addition.told)
         try:
-            make_release(recipe, given["noise"], _run(opened, addition), asking)
+            make_release(recipe, noise, _run(opened, addition), asking)
         except NothingInsideError as error:
             raise NothingInsideError(_nothing(error, addition, recipe)) from None
 
@@ -168,16 +138,14 @@ def _run(opened: Series, addition: Addition) -> Run:
         output=addition.output,
         overwrite=False,
         budget=addition.budget,
-        finish=lambda made: opened.finish(made, addition.period, lambda text: say(text, err=True)),
+        finish=lambda made: opened.finish(made, addition.period, remark),
         remains="" if opened.plan.adds_up else f" for corrections of {addition.period.name}",
         adopt=f"htf series adopt {quote(str(opened.folder))}",
     )
 
 
-@series.command()
-@folder_argument
-@click.argument("release_file", type=FileName(), metavar="FILE")
-def adopt(folder: Path, release_file: Path) -> None:
+@declared.command(series)
+def adopt(folder: Folder = SERIES, release_file: Path = argument("FILE")) -> None:
     """Bring a release of SERIES in that was saved elsewhere: FILE.
 
     That happens if its place in the folder could not be written when the release was done. FILE names its charge, which
@@ -190,16 +158,13 @@ def adopt(folder: Path, release_file: Path) -> None:
     say(f"{release_file} is in {folder} now. Nothing was charged. You can delete {release_file}.")
 
 
-@series.command()
-@folder_argument
-@click.option(
-    "-o",
-    "--output",
-    type=FileName(file_okay=False),
-    required=True,
-    help="New folder for the revised releases.",
-)
-def revise(folder: Path, output: Path) -> None:
+@declared.command(series)
+def revise(
+    folder: Folder = SERIES,
+    output: Folder = option(
+        "New folder for the revised releases.", default=MISSING, flag="-o --output"
+    ),
+) -> None:
     """Estimate all periods of SERIES anew, with what later ones have told too. This costs nothing.
 
     The releases of the series stay as they are. The revised ones are written to another folder.
@@ -216,34 +181,27 @@ def revise(folder: Path, output: Path) -> None:
     if not borrows(opened.plan.recipe):
         raise InputError(f"{folder} borrows nothing, so there is nothing to revise")
     make_folder(output)
-    with progress_bar() as bar:
-        task = bar.add_task("revising", total=len(opened.periods))
-        for period in opened.periods:
+    with working("revising", total=len(opened.periods)) as step:
+        for number, period in enumerate(opened.periods):
+            step(number)
             opened.revised(period).save(output / f"{period}.revised-{opened.periods[-1]}.parquet")
-            bar.advance(task)
     say(f"Wrote {len(opened.periods):,} revised releases to {output}. They cost nothing.")
 
 
-@series.command()
-@folder_argument
-@json_option
-def show(folder: Path, as_json: bool) -> None:
+@declared.command(series)
+def show(folder: Folder = SERIES, as_json: bool = JSON) -> None:
     """Show the plan of SERIES, its releases, and what is left of its budget."""
     from htf.series.series import Series
 
     opened = Series(folder)
     accounts = {account.dataset: account for account in opened.accounts()}
-    entries = [entry for account in accounts.values() for entry in account.entries]
+    entries = [_entry(entry) for account in accounts.values() for entry in account.entries]
     if as_json:
-        said = {"plan": opened.plan.to_dict(), "entries": [_entry(entry) for entry in entries]}
-        say_json(json.dumps(said, indent=2))
+        say_json({"plan": opened.plan.to_dict(), "entries": entries})
         return
     console().print(f"{folder}: a release for every {opened.plan.period}\n", style="bold")
     console().print(" ".join(opened.plan.told) + "\n")
-    rows = [
-        (entry.label, entry.charged, str(entry.epsilon), entry.state, entry.file or "")
-        for entry in entries
-    ]
+    rows = [[value or "" for value in entry.values()] for entry in entries]
     show_table(("release", "charged", ">epsilon", "state", "file"), rows, "Releases")
     left = [f"{account.left} of {account.cap}" for account in accounts.values()]
     if opened.plan.adds_up:

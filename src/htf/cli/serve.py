@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
+from htf.base.options import argument, option
+from htf.cli import declared
 from htf.cli.options import NO_BASEMAP, basemap_option
-from htf.cli.screen import progress_bar, say, warn_if_not_private
-from htf.cli.types import FileName, Number, WholeNumber
+from htf.cli.screen import remark, say, warn_if_not_private, working
 from htf.errors import InputError, MissingExtraError
 from htf.files import is_file
 
@@ -26,82 +26,41 @@ TOKEN_VARIABLE = "HTF_TOKEN"
 SHORTEST_TOKEN = 16
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
-file_type = FileName()
+
+@dataclass(frozen=True, kw_only=True)
+class Serving:
+    """The options of `htf serve`."""
+
+    host: str = option("Address to listen on.", default="127.0.0.1")
+    port: int = option("Port; 0 means any free one.", default=8000, within=(0, 65535))
+    token_file: Path | None = option(f"Require the token in this file, or in {TOKEN_VARIABLE}.")
+    tls: tuple[Path, Path] | None = option(
+        "Certificate and private key, as PEM without a password.", "CERT KEY"
+    )
+    cors: tuple[str, ...] = option("Accept requests from pages of this origin.", "ORIGIN")
+    max_mb: float = option("Largest body of a request, in MB.", default=16.0, within=(0.001, 1024))
+    max_seconds: float = option(
+        "Time limit to send a request, and to answer it.", default=30.0, within=(0.1, 3600)
+    )
+    basemap: Path | None = basemap_option(
+        "A .pmtiles file of vector tiles, such as streets, that the page draws below the counts."
+    )
+    root_path: str | None = option(
+        "Path at which a proxy offers the server, such as /maps.", "PREFIX"
+    )
+    trust_proxy: bool = option(
+        "Believe X-Forwarded-Prefix. Only if nobody reaches the server but through a proxy that sets it."
+    )
+    title: str | None = option("Title of the page and of the API.")
+    logo: Path | None = option("Logo of the page, .svg or .png, up to 512 KB.")
+    log_queries: bool = option("Log paths, queries and client addresses.")
+    allow_not_private: bool = option("Also serve releases with seeded noise.")
 
 
-@click.command()
-@click.argument(
-    "release_files", metavar="RELEASE|SERIES...", nargs=-1, required=True, type=file_type
-)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port",
-    default=8000,
-    show_default=True,
-    type=WholeNumber(0, 65535),
-    help="Port; 0 means any free one.",
-)
-@click.option(
-    "--token-file", type=file_type, help=f"Require the token in this file, or in {TOKEN_VARIABLE}."
-)
-@click.option(
-    "--tls",
-    type=file_type,
-    nargs=2,
-    metavar="CERT KEY",
-    help="Certificate and private key, as PEM without a password.",
-)
-@click.option(
-    "--cors", multiple=True, metavar="ORIGIN", help="Accept requests from pages of this origin."
-)
-@click.option(
-    "--max-mb",
-    default=16.0,
-    show_default=True,
-    type=Number(0.001, 1024),
-    help="Largest body of a request, in MB.",
-)
-@click.option(
-    "--max-seconds",
-    default=30.0,
-    show_default=True,
-    type=Number(0.1, 3600),
-    help="Time limit to send a request, and to answer it.",
-)
-@basemap_option(
-    "A .pmtiles file of vector tiles, such as streets, that the page draws below the counts."
-)
-@click.option(
-    "--root-path",
-    metavar="PREFIX",
-    default="",
-    help="Path at which a proxy offers the server, such as /maps.",
-)
-@click.option(
-    "--trust-proxy",
-    is_flag=True,
-    help="Believe X-Forwarded-Prefix. Only if nobody reaches the server but through a proxy that sets it.",
-)
-@click.option("--title", help="Title of the page and of the API.")
-@click.option("--logo", type=file_type, help="Logo of the page, .svg or .png, up to 512 KB.")
-@click.option("--log-queries", is_flag=True, help="Log paths, queries and client addresses.")
-@click.option("--allow-not-private", is_flag=True, help="Also serve releases with seeded noise.")
+@declared.command()
 def serve(
-    release_files: tuple[Path, ...],
-    host: str,
-    port: int,
-    token_file: Path | None,
-    tls: tuple[Path, Path] | None,
-    cors: tuple[str, ...],
-    max_mb: float,
-    max_seconds: float,
-    basemap: Path | None,
-    root_path: str,
-    trust_proxy: bool,
-    title: str | None,
-    logo: Path | None,
-    log_queries: bool,
-    allow_not_private: bool,
+    release_files: tuple[Path, ...] = argument("RELEASE|SERIES..."),
+    asked: Serving = declared.record_of(Serving),
 ) -> None:
     """Serve counts, polygons and map tiles of releases over HTTP, with a page at /.
 
@@ -112,10 +71,11 @@ def serve(
     asked. On SIGTERM or Ctrl-C it finishes the requests under way and stops. On SIGHUP it reads the files
     again that have changed, and drops the releases whose files are gone.
     """
-    token = _read_token(token_file)
+    token = _read_token(asked.token_file)
     _check_installed()
-    streets = _read_basemap(basemap)
-    scheme = "http" if tls is None else "https"
+    streets = _read_basemap(asked.basemap)
+    host, port = asked.host, asked.port
+    scheme = "http" if asked.tls is None else "https"
     place = f"{scheme}://{f'[{host}]' if ':' in host else host}"
     _announce(release_files, f"{place}:{port}" if port else None)
     from htf.serve.app import Service, Settings
@@ -124,24 +84,31 @@ def serve(
     from htf.serve.server import listen, read_tls, run
     from htf.serve.site import read_brand
 
-    secured, brand = read_tls(tls), read_brand(title, logo)
-    prefix = read_prefix(root_path, "--root-path")
+    tls = read_tls(asked.tls)
+    brand = read_brand(asked.title, asked.logo)
+    prefix = read_prefix(asked.root_path or "", "--root-path")
     with listen(host, port) as sock:
         if token is not None and tls is None and host not in LOCAL:
-            say("The token is sent unencrypted: use TLS, here or in a proxy.", err=True)
-        limits = Limits(body=int(max_mb * MEGABYTE), seconds=max_seconds)
-        shown = basemap != NO_BASEMAP
+            remark("The token is sent unencrypted: use TLS, here or in a proxy.")
         settings = Settings(
-            token, cors, log_queries, limits, shown, brand, streets, prefix, trust_proxy
+            token,
+            asked.cors,
+            asked.log_queries,
+            Limits(body=int(asked.max_mb * MEGABYTE), seconds=asked.max_seconds),
+            asked.basemap != NO_BASEMAP,
+            brand,
+            streets,
+            prefix,
+            asked.trust_proxy,
         )
         service = Service(settings=settings)
 
         def tell() -> None:
             say(f"Serving {', '.join(service.holdings)} on {place}:{sock.getsockname()[1]}")
 
-        load = partial(_load, release_files, allow_not_private)
-        reload = partial(_reload, service, release_files, allow_not_private)
-        run(service, sock, load, reload, secured, tell)
+        run(
+            service, sock, lambda: _load(service, release_files, asked.allow_not_private), tls, tell
+        )
 
 
 def _read_basemap(path: Path | None) -> Archive | None:
@@ -152,32 +119,20 @@ def _read_basemap(path: Path | None) -> Archive | None:
     return Archive(path)
 
 
-def _load(files: tuple[Path, ...], allow_not_private: bool) -> dict[str, Holding]:
-    from htf.serve import holdings
-
-    with progress_bar() as bar:
-        task = bar.add_task("loading", total=None)
-        found = holdings.load_holdings(
-            files,
-            allow_not_private=allow_not_private,
-            tell=lambda step: bar.update(task, description=step),
-        )
-    for holding in found.values():
-        warn_if_not_private(holding.release)
-    return found
-
-
-def _reload(
-    service: Service, files: tuple[Path, ...], allow_not_private: bool
-) -> dict[str, Holding]:
-    from htf.serve.holdings import reload_holdings
+def _load(service: Service, files: tuple[Path, ...], allow_not_private: bool) -> dict[str, Holding]:
+    """The releases of the files, at the start or again."""
+    from htf.serve.holdings import load_holdings
     from htf.serve.logs import log
 
-    def tell(problem: str) -> None:
-        log("reload-problem", message=problem)
-
+    load = partial(load_holdings, files, allow_not_private=allow_not_private)
     held = service.holdings
-    found = reload_holdings(files, held, tell, allow_not_private=allow_not_private)
+    if service.is_ready:
+        found = load(held, lambda problem: log("reload-problem", message=problem))
+    else:
+        with working("loading") as step:
+            found = load(tell=step)
+        for holding in found.values():
+            warn_if_not_private(holding.release)
     for name in held:
         if name not in found:
             log("drop", release=name, file=str(held[name].path))
@@ -190,13 +145,10 @@ def _announce(files: tuple[Path, ...], address: str | None) -> None:
     from htf.serve.logs import log
 
     is_one = len(files) == 1 and not files[0].is_dir()
-    releases = "a release" if is_one else "releases"
-    where = f" for {address}" if address else ""
-    message = (
-        f"Loading {releases}{where}. The first start also compiles, which takes about 15 seconds."
-    )
+    what = ("a release" if is_one else "releases") + (f" for {address}" if address else "")
+    message = f"Loading {what}. The first start also compiles, which takes about 15 seconds."
     if sys.stderr.isatty():
-        say(message, err=True)
+        remark(message)
     else:
         log("load", message=message)
 

@@ -6,11 +6,13 @@ Click accepts `1_0` as ten, digits of other scripts, and NaN. It takes an empty 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 
 from htf.base import numerals
+
+Folder: TypeAlias = Path  # and no file
 
 
 class WholeNumber(click.IntRange):

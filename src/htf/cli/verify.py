@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
-from htf.cli.options import release_argument
+from htf.cli import declared
+from htf.cli.options import RELEASE
 from htf.cli.screen import show_table
 from htf.errors import ReleaseFileError
 
 
-@click.command()
-@release_argument
-def verify(release_file: Path) -> None:
+@declared.command()
+def verify(release_file: Path = RELEASE) -> None:
     """Recompute what a release spent and published, and compare with what it says.
 
     RELEASE may also be the folder of a series: then all of its releases are checked, with its plan and its budget.

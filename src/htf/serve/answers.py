@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from htf.frame.domain import Domain, FloatArray
+from htf.frame.domain import FloatArray
 from htf.maps.basemap import CREDIT
 from htf.maps.browser.base_map import around
 from htf.maps.browser.mercator import Bounds
@@ -42,15 +42,17 @@ def count_rows(release: Release, rows: FloatArray, deadline: Deadline) -> FloatA
 
 
 def one_count(holding: Holding, row: list[float], answer: list[float]) -> bytes:
-    told: dict[str, Any] = {**dict(zip(COLUMNS, answer, strict=True)), **holding.label}
-    if not answer[INSIDE]:
-        told |= _warning(holding.release.domain, np.array([row]), np.zeros(1))
-    return orjson.dumps(told)
+    label = holding.label if answer[INSIDE] else _notes(holding, np.array([row]), np.zeros(1))
+    return orjson.dumps({**dict(zip(COLUMNS, answer, strict=True)), **label})
 
 
 def counts_as_json(holding: Holding, rows: FloatArray, deadline: Deadline, **more: Any) -> bytes:
     columns = count_rows(holding.release, rows, deadline)
-    told = {**more, **dict(zip(COLUMNS, columns, strict=True)), **_notes(holding, rows, columns)}
+    told = {
+        **more,
+        **dict(zip(COLUMNS, columns, strict=True)),
+        **_notes(holding, rows, columns[INSIDE]),
+    }
     return orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
@@ -58,7 +60,7 @@ def counts_as_arrow(holding: Holding, rows: FloatArray, deadline: Deadline) -> b
     import pyarrow as pa
 
     columns = count_rows(holding.release, rows, deadline)
-    notes = _notes(holding, rows, columns)
+    notes = _notes(holding, rows, columns[INSIDE])
     schema = pa.schema([(name, pa.float64()) for name in COLUMNS], metadata=notes)
     batch = pa.record_batch([pa.array(column) for column in columns], schema=schema)
     sink = pa.BufferOutputStream()
@@ -75,20 +77,19 @@ def polygon_counts(holding: Holding, shapes: Shapes, where: Where, deadline: Dea
         part = shapes[start : start + POLYGON_SLICE]
         answers += count_polygons(domain, index, part, where=where).to_dicts()
     note = polygons_note(domain, np.array([answer["inside"] for answer in answers]))
-    return orjson.dumps({"answers": answers, **_as_warning(note), **holding.label})
+    return orjson.dumps({"answers": answers, **_label(holding, note)})
 
 
-def _notes(holding: Holding, rows: FloatArray, columns: FloatArray) -> dict[str, str]:
-    return {**holding.label, **_warning(holding.release.domain, rows, columns[INSIDE])}
+def _notes(holding: Holding, rows: FloatArray, inside: FloatArray) -> dict[str, str]:
+    """The label of an answer, with a warning about boxes outside the map."""
+    is_inside = inside.all()
+    return _label(
+        holding, None if is_inside else outside_note(holding.release.domain, rows, inside)
+    )
 
 
-def _warning(domain: Domain, rows: FloatArray, inside: FloatArray) -> dict[str, str]:
-    """The warning in an answer about boxes outside the map; empty if all boxes touch it."""
-    return {} if inside.all() else _as_warning(outside_note(domain, rows, inside))
-
-
-def _as_warning(note: str | None) -> dict[str, str]:
-    return {} if note is None else {"warning": note}
+def _label(holding: Holding, note: str | None) -> dict[str, str]:
+    return holding.label if note is None else {**holding.label, "warning": note}
 
 
 def different_people(holding: Holding) -> bytes:

@@ -22,7 +22,7 @@ from starlette.responses import Response
 
 from htf.errors import InputError, MissingExtraError
 from htf.maps.browser.street_tiles import Archive
-from htf.serve import questions, routes, site
+from htf.serve import questions, replies, routes, site
 from htf.serve.answers import one_count
 from htf.serve.declared import ROUTES, Route, is_guarded, read_query
 from htf.serve.holdings import Holding
@@ -30,19 +30,7 @@ from htf.serve.limits import Limits, Refusal
 from htf.serve.logs import RequestLog, log_fault
 from htf.serve.metrics import Metrics
 from htf.serve.prefix import PREFIX, prefix_of
-from htf.serve.replies import (
-    MAX_AGE,
-    Header,
-    Packed,
-    Reply,
-    header,
-    is_known,
-    moved_to,
-    not_modified,
-    packed_reply,
-    refusal_reply,
-    small_reply,
-)
+from htf.serve.replies import Header, Packed, Reply
 from htf.serve.tiles import TileCache
 from htf.serve.workers import Deadline, Workers, busy
 
@@ -115,7 +103,7 @@ class Service:
         self.tiles = TileCache(self.limits.tile_cache)
         self.assets = site.load_site(self.settings.brand)
         shared = "private" if self.settings.token else "public"
-        self.cache: Header = (b"cache-control", f"{shared}, max-age={MAX_AGE}".encode())
+        self.cache: Header = (b"cache-control", f"{shared}, max-age={replies.MAX_AGE}".encode())
         streets = self.settings.streets
         kind = streets.etag if streets else str(self.settings.basemap)
         self._options = kind.encode()  # that answers depend on: of ETags
@@ -150,12 +138,12 @@ class Service:
             except Exception as error:
                 if sending.status:  # too late for another answer; the connection is closed
                     raise
-                await refusal_reply(as_refusal(error))(scope, receive, sending)
+                await replies.refusal_reply(as_refusal(error))(scope, receive, sending)
             status = sending.status
         finally:
             self.metrics.running -= 1
             seconds = perf_counter() - started
-            route = self._route(scope)
+            route = self.forms.get(scope.get("endpoint"), UNMATCHED)
             self.metrics.add(route, status, seconds)
             self.log.add(scope, route, status, seconds, sending.size)
 
@@ -165,7 +153,7 @@ class Service:
                 scope, self.settings.root_path, self.settings.trust_proxy
             )
             if prefix and scope["path"] == prefix:
-                await moved_to(prefix + "/")(scope, receive, sending)
+                await replies.moved_to(prefix + "/")(scope, receive, sending)
                 return
             if prefix and scope["path"].startswith(prefix + "/"):
                 scope["path"] = scope["path"][len(prefix) :]  # before anything asks for a token
@@ -187,13 +175,10 @@ class Service:
         scope["app"] = self  # so that the router raises if nothing matches
         await self.router(scope, receive, sending)
 
-    def _route(self, scope: Any) -> str:
-        return self.forms.get(scope.get("endpoint"), UNMATCHED)
-
     def _check_token(self, scope: Any, path: str) -> None:
         if not is_guarded(path):
             return
-        kind, _, given = (header(scope, b"authorization") or b"").partition(b" ")
+        kind, _, given = (replies.header(scope, b"authorization") or b"").partition(b" ")
         is_right = hmac.compare_digest(given.strip(), self.settings.token or b"")
         if kind.lower() != b"bearer" or not is_right:
             told = "this is not the token" if given else "this needs a token"
@@ -204,12 +189,12 @@ class Service:
     async def count(self, scope: Any, holding: Holding) -> Reply:
         query = scope["query_string"]
         etag = holding.etag(b"count?" + query)
-        if is_known(scope, etag):
-            return not_modified(etag, self.cache)
+        if replies.is_known(scope, etag):
+            return replies.not_modified(etag, self.cache)
         row = questions.read_row(holding.release.domain, query)
         answer = await holding.together.count(row)
         self.metrics.boxes += 1
-        return small_reply(etag, one_count(holding, row, answer), self.cache)
+        return replies.small_reply(etag, one_count(holding, row, answer), self.cache)
 
     async def _run(self, route: Route, request: Request) -> Reply | Response:
         holding: Any = self.holdings.get(request.path_params.get("id", ""))
@@ -239,13 +224,13 @@ class Service:
         found = self.tiles.get(etag)
         if found is not None:
             self.metrics.cached_tiles += 1
-        elif is_known(scope, etag):
-            return not_modified(etag, self.cache)
+        elif replies.is_known(scope, etag):
+            return replies.not_modified(etag, self.cache)
         else:
             found = await self.workers.run(work)
             self.tiles.put(etag, found)
         (media,) = route.gives
-        return packed_reply(scope, etag, found, media.encode(), self.cache)
+        return replies.packed_reply(scope, etag, found, media.encode(), self.cache)
 
     async def _posted(self, ask: Ask, work: Callable[[Deadline], Reply]) -> Reply:
         try:
@@ -262,7 +247,7 @@ class Service:
         the bodies of other requests."""
         limits = self.limits
         too_large = Refusal(413, f"at most {limits.body:,} bytes at once: ask in parts")
-        if int(header(ask.scope, b"content-length") or 0) > limits.body:
+        if int(replies.header(ask.scope, b"content-length") or 0) > limits.body:
             raise too_large
         chunks: list[bytes] = []
         try:

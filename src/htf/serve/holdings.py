@@ -26,26 +26,6 @@ from htf.serve.workers import Together
 from htf.serve.zone_map import levels_of
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Holding:
-    """A release, and the facts about it that many answers repeat."""
-
-    id: str
-    path: Path
-    stamp: tuple[int, ...]  # of the file when it was read: a download must match what was loaded
-    file_digest: str
-    release: Release
-    seed: bytes  # for ETags: the release and the software
-    mark: dict[str, str]  # added to everything told of a release that is not private
-    label: dict[str, str]  # added to every answer: what is counted, and that mark
-    about: dict[str, Any]
-    together: Together
-
-    def etag(self, question: bytes) -> str:
-        """The ETag of the answer to a question: the same release and software give the same answer."""
-        return hashlib.blake2b(question, digest_size=16, key=self.seed).hexdigest()
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """A file to load, what to call its release, and which period of which series it is."""
@@ -55,16 +35,58 @@ class Source:
     series: dict[str, str] | None = None
 
 
-def find_sources(paths: Sequence[Path]) -> list[Source]:
+class Holding:
+    """A release, and the facts about it that many answers repeat."""
+
+    def __init__(self, id: str, source: Source, stamp: tuple[int, ...], release: Release) -> None:
+        self.id, self.source, self.release = id, source, release
+        self.stamp = stamp  # of the file when it was read: a download must match what was loaded
+        with open(source.path, "rb") as file:
+            self.file_digest = hashlib.file_digest(file, "sha256").hexdigest()
+        software = [*digests(release), version("htf-dp")]
+        self.seed = hashlib.sha256("\n".join(software).encode()).digest()  # for ETags
+        # Added to everything told of a release that is not private, and to every answer, with what is counted.
+        self.mark = {} if release.private else {"not_private": not_private(release)}
+        self.label = {COUNTED: release.counted, **self.mark}
+        self.about = _about(id, source, release)
+        self.together = Together(release)
+
+    @property
+    def path(self) -> Path:
+        return self.source.path
+
+    def etag(self, question: bytes) -> str:
+        """The ETag of the answer to a question: the same release and software give the same answer."""
+        return hashlib.blake2b(question, digest_size=16, key=self.seed).hexdigest()
+
+
+Holdings = Mapping[str, Holding]  # by id
+Problem = Callable[[str], None]
+NOTHING: Holdings = {}
+
+
+def find_sources(
+    paths: Sequence[Path], held: Holdings = NOTHING, problem: Problem | None = None
+) -> list[Source]:
     """The files to load. A folder of a series stands for the last release of each of its periods, any other folder
-    for all releases in it."""
+    for all releases in it. A series keeps the id by which it was held."""
     found: list[Source] = []
     for path in paths:
-        found += _sources_of(path, [one.series["id"] for one in found if one.series])
+        before = [one.source for one in held.values() if path in (one.path, *one.path.parents)]
+        others = [*(one.source for one in held.values()), *found]
+        known = next((one.series["id"] for one in before if one.series), None)
+        try:
+            found += _sources_of(path, [one.series["id"] for one in others if one.series], known)
+        except (HtfError, OSError) as error:  # an empty folder, for example
+            if problem is None:
+                raise
+            problem(str(error))
+            there = (one for one in reversed(before) if not _is_gone(one.path))
+            found += reversed({one.path: one for one in there}.values())
     return found
 
 
-def _sources_of(path: Path, taken: Container[str], known: str | None = None) -> list[Source]:
+def _sources_of(path: Path, taken: Container[str], known: str | None) -> list[Source]:
     """The files of one path. A series gets the id by which it is `known`, or one that is not `taken`."""
     if not is_series(path):
         if not path.is_dir():
@@ -86,58 +108,49 @@ def _sources_of(path: Path, taken: Container[str], known: str | None = None) -> 
 
 def load_holdings(
     paths: Sequence[Path],
+    held: Holdings = NOTHING,
+    problem: Problem | None = None,
     *,
     allow_not_private: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Holding]:
-    """The releases by id, in the given order. Everything that a first query would build is built here."""
-    held: dict[str, Holding] = {}
-    for source in find_sources(paths):
-        held |= _load(source, {}, held, allow_not_private, tell)
-    return held
+    """The releases by id, in the given order. Everything that a first query would build is built here.
 
-
-def reload_holdings(
-    paths: Sequence[Path],
-    held: Mapping[str, Holding],
-    problem: Callable[[str], None],
-    *,
-    allow_not_private: bool = False,
-) -> dict[str, Holding]:
-    """The releases as their files are now. Files that did not change are not read again.
-
-    Whoever deletes a file withdraws its release, so it goes, whether the file or its folder was given. If the file is
-    there and cannot be read, the release from before stays. `problem` is told of both, unless the file was one of
-    several in a folder. Nothing may be left.
+    Files that did not change since they were `held` are not read again. Whoever deletes a file withdraws its release, so it
+    goes, whether the file or its folder was given. If the file is there and cannot be read, the release from before stays.
+    `problem` is told of both, unless the file was one of several in a folder; without it they are errors. Nothing may be left.
     """
     found: dict[str, Holding] = {}
-    for path in paths:
-        known = _series_ids(one for one in held.values() if _is_of(one, path))
-        taken = _series_ids([*held.values(), *found.values()])
+    for source in find_sources(paths, held, problem):
+        before = _held_of(source, [one for one in held.values() if one.id not in found])
+        ids = {one.source.name: one.id for one in before}
         try:
-            sources = _sources_of(path, taken, next(iter(known), None))
-        except (HtfError, OSError) as error:  # an empty folder, for example
-            problem(str(error))
-            found |= _kept(
-                one for one in held.values() if one.id not in found and _is_of(one, path)
-            )
-            continue
-        for source in sources:
-            found |= _again(source, held, found, problem, allow_not_private)
+            made = before
+            if not _is_unchanged(source.path, before):
+                made = _load(source, ids, {*held, *found}, allow_not_private, tell)
+        except (HtfError, OSError) as error:
+            if problem is None:
+                raise
+            gone = _is_gone(source.path)
+            problem(f"there is no file {source.path}" if gone else str(error))
+            made = [one for one in before if not _is_gone(one.path)]
+        found |= {one.id: one for one in made}
     return found
 
 
-def _is_of(holding: Holding, path: Path) -> bool:
-    return path == holding.path or path in holding.path.parents
+def _held_of(source: Source, held: Iterable[Holding]) -> list[Holding]:
+    """The release of one file, and its zones, as they were held. If a file was given twice, the first of its releases."""
+    found: dict[str, Holding] = {}
+    for one in held:
+        # A period of a series may have been corrected, in another file.
+        is_same = one.path == source.path or one.source.series == source.series is not None
+        if is_same and one.source.name in (source.name, _zones_name(source.name)):
+            found.setdefault(one.source.name, one)
+    return [*found.values()]
 
 
-def _series_ids(holdings: Iterable[Holding]) -> list[str]:
-    return [one.about["series"]["id"] for one in holdings if one.about["series"]]
-
-
-def _kept(holdings: Iterable[Holding]) -> dict[str, Holding]:
-    """Those whose files are still there."""
-    return {one.id: one for one in holdings if not _is_gone(one.path)}
+def _is_unchanged(path: Path, held: Sequence[Holding]) -> bool:
+    return bool(held) and {(one.path, one.stamp) for one in held} == {(path, file_stamp(path))}
 
 
 def _is_gone(path: Path) -> bool:
@@ -151,41 +164,13 @@ def _is_gone(path: Path) -> bool:
     return False
 
 
-def _again(
-    source: Source,
-    held: Mapping[str, Holding],
-    found: Mapping[str, Holding],
-    problem: Callable[[str], None],
-    allow_not_private: bool,
-) -> dict[str, Holding]:
-    """The release of one file, and its zones."""
-    names = (source.name, _zones_name(source.name))
-    ids: dict[str, str] = {}  # by name: if a file was given twice, the next of its releases
-    for one in held.values():
-        # A period of a series may have been corrected, in another file.
-        is_same = one.path == source.path or one.about["series"] == source.series is not None
-        if is_same and one.about["name"] in names and one.id not in found:
-            ids.setdefault(one.about["name"], one.id)
-    before = {slug: held[slug] for slug in ids.values()}
-    try:
-        same = file_stamp(source.path)
-        if before and all((one.path, one.stamp) == (source.path, same) for one in before.values()):
-            return before
-        return _load(source, ids, {*held, *found}, allow_not_private, lambda _: None)
-    except (HtfError, OSError) as error:
-        gone = _is_gone(source.path)
-        problem(f"there is no file {source.path}" if gone else str(error))
-        of_path = (one for one in held.values() if one.id not in found and _is_of(one, source.path))
-        return _kept(before.values() or of_path)
-
-
 def _load(
     source: Source,
     ids: Mapping[str, str],
     taken: Collection[str],
     allow_not_private: bool,
     tell: Callable[[str], None],
-) -> dict[str, Holding]:
+) -> list[Holding]:
     """The release of a file, and for a map inside zones also its zones. Each gets the id of its name, or one that is
     not `taken`."""
     path = source.path
@@ -200,10 +185,10 @@ def _load(
     releases = {source.name: release}
     if release.zones is not None:
         releases[_zones_name(source.name)] = release.zones
-    made: dict[str, Holding] = {}
+    made: list[Holding] = []
     for name, one in releases.items():
-        slug = ids.get(name) or _unlike(_slug(name), {*taken, *made})
-        made[slug] = _hold(slug, replace(source, name=name), stamp, one)
+        slug = ids.get(name) or _unlike(_slug(name), {*taken, *(other.id for other in made)})
+        made.append(Holding(slug, replace(source, name=name), stamp, one))
     return made
 
 
@@ -228,26 +213,6 @@ def _unlike(slug: str, taken: Container[str]) -> str:
         number += 1
         found = f"{slug}-{number}"
     return found
-
-
-def _hold(slug: str, source: Source, stamp: tuple[int, ...], release: Release) -> Holding:
-    path = source.path
-    seed = "\n".join([*digests(release), version("htf-dp")]).encode()
-    mark = {} if release.private else {"not_private": not_private(release)}
-    with open(path, "rb") as file:
-        file_digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Holding(
-        id=slug,
-        path=path,
-        stamp=stamp,
-        file_digest=file_digest,
-        release=release,
-        seed=hashlib.sha256(seed).digest(),
-        mark=mark,
-        label={COUNTED: release.counted, **mark},
-        about=_about(slug, source, release),
-        together=Together(release),
-    )
 
 
 def not_private(release: Release) -> str:

@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 from contextlib import suppress
-from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -25,13 +25,22 @@ EVERY = (
 
 def log(event: str, **values: Any) -> None:
     """An event of the server, written at once."""
-    now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-    _write(_as_json({"time": now, "event": event, **values}) + b"\n")
+    _write(_as_line({"time": _now(), "event": event, **values}))
 
 
-def _as_json(values: dict[str, Any]) -> bytes:
-    """Values as JSON in ASCII, so that no request can send control characters to the reader's terminal."""
-    return json.dumps(values, separators=(",", ":")).replace("\x7f", "\\u007f").encode()
+def _now() -> str:
+    now = time.time()
+    return f"{_second(int(now))}.{int(now % 1 * 1e6):06d}Z"
+
+
+@lru_cache(maxsize=1)
+def _second(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+
+
+def _as_line(values: dict[str, Any]) -> bytes:
+    """JSON in ASCII, so that no request can send control characters to the reader's terminal."""
+    return json.dumps(values, separators=(",", ":")).replace("\x7f", "\\u007f").encode() + b"\n"
 
 
 def _write(lines: bytes) -> None:
@@ -52,41 +61,25 @@ class RequestLog:
     def __init__(self, log_queries: bool) -> None:
         self._log_queries = log_queries
         self._lines: list[bytes] = []
-        self._second, self._stamp = 0, b""
 
     def add(self, scope: Any, route: str, status: int, seconds: float, size: int) -> None:
         if not self._lines:
             asyncio.get_running_loop().call_later(EVERY, self.write)
-        self._lines.append(
-            # Four times as fast as a dictionary, and every count writes a line.
-            b'{"time":"%s","event":"request","method":%s,"route":"%s","status":%d,"seconds":%.6f,"bytes":%d%s}\n'
-            % (
-                self._now(),
-                orjson.dumps(scope["method"]),
-                route.encode(),
-                status,
-                seconds,
-                size,
-                self._query(scope) if self._log_queries else b"",
-            )
-        )
-
-    def _now(self) -> bytes:
-        """The time as in other lines. Its text is made once per second."""
-        now = time.time()
-        second = int(now)
-        if second != self._second:
-            self._second = second
-            self._stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)).encode()
-        return b"%s.%06dZ" % (self._stamp, (now - second) * 1e6)
-
-    def _query(self, scope: Any) -> bytes:
-        asked = {
-            "path": scope["path"],
-            "query": scope["query_string"].decode("latin-1"),
-            "client": (scope.get("client") or ("",))[0],
+        line = {
+            "time": _now(),
+            "event": "request",
+            "method": scope["method"],
+            "route": route,
+            "status": status,
+            "seconds": round(seconds, 6),
+            "bytes": size,
         }
-        return b"," + _as_json(asked)[1:-1]
+        if self._log_queries:
+            line["path"], line["query"] = scope["path"], scope["query_string"].decode("latin-1")
+            line["client"] = (scope.get("client") or ("",))[0]
+            self._lines.append(_as_line(line))
+        else:  # ten times as fast, and holds nothing that needs an escape
+            self._lines.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
     def write(self) -> None:
         lines, self._lines = self._lines, []

@@ -12,39 +12,14 @@ from starlette.responses import FileResponse
 from htf.errors import InputError
 from htf.query.columns import PEOPLE_COLUMNS
 from htf.query.where import Where
-from htf.serve import answers, questions, schemas
-from htf.serve.declared import (
-    Parameter,
-    as_bytes,
-    as_json,
-    read_all,
-    read_one,
-    read_whole,
-    route,
-)
+from htf.serve import answers, questions, replies, schemas
+from htf.serve.declared import Parameter, as_bytes, as_json, read_all, read_one, read_whole, route
 from htf.serve.holdings import file_stamp
 from htf.serve.limits import Refusal
 from htf.serve.logs import log
 from htf.serve.prefix import PREFIX
 from htf.serve.questions import BOX, WHERE, WHERE_OF_ARROW
-from htf.serve.replies import (
-    API_HEADERS,
-    ARROW,
-    GEOJSON,
-    JSON,
-    NO_CACHE,
-    NO_STORE,
-    PARQUET,
-    VECTOR_TILE,
-    Header,
-    Packed,
-    Reply,
-    is_known,
-    new_reply,
-    not_modified,
-    packed_reply,
-    zipped_reply,
-)
+from htf.serve.replies import ARROW, JSON, Header, Packed, Reply
 from htf.serve.site import INDEX
 from htf.serve.tiles import VECTOR_GZIP, make_outlines, make_vector_tile, read_place
 from htf.serve.zone_map import ask_table, make_zones
@@ -84,7 +59,7 @@ async def list_releases(ask: Ask, limit: int, offset: int) -> Reply:
         "next": f"{address}?limit={limit}&offset={end}" if end < len(holdings) else None,
         "limits": ask.service.limits.told(),
     }
-    return zipped_reply(ask.scope, orjson.dumps(told))
+    return replies.zipped_reply(ask.scope, orjson.dumps(told))
 
 
 @route(ONE, gives=as_json("Release", schemas.RELEASE))
@@ -116,21 +91,21 @@ def count_boxes(ask: Ask, where: Where) -> Reply:
     if media == ARROW.decode():
         rows = questions.read_arrow_boxes(ask.body, domain, where, limits)
         ask.boxes = len(rows)
-        return new_reply(200, ARROW, answers.counts_as_arrow(holding, rows, ask.deadline))
+        return replies.new_reply(200, ARROW, answers.counts_as_arrow(holding, rows, ask.deadline))
     if media not in ("", JSON.decode()):
         raise Refusal(415, f"send boxes as {JSON.decode()} or {ARROW.decode()}, got {media!r}")
     if where:
         raise Refusal(400, "there is no parameter 'where' of JSON: its body has a member where")
     rows = questions.read_json_boxes(ask.body, domain, limits)
     ask.boxes = len(rows)
-    return zipped_reply(ask.scope, answers.counts_as_json(holding, rows, ask.deadline))
+    return replies.zipped_reply(ask.scope, answers.counts_as_json(holding, rows, ask.deadline))
 
 
 @route(
     f"{ONE}/polygons",
     WHERE,
     takes={
-        **as_json("Polygons", schemas.POLYGONS, GEOJSON),
+        **as_json("Polygons", schemas.POLYGONS, replies.GEOJSON),
         **as_json("Polygons", schemas.POLYGONS),
     },
     gives=as_json("PolygonAnswers", schemas.POLYGON_ANSWERS),
@@ -140,7 +115,9 @@ def count_polygons(ask: Ask, where: Where) -> Reply:
     """The counts of polygons in longitude and latitude. At most {polygons:,} of them and {corners:,} corners."""
     shapes = questions.read_polygons(ask.body, ask.holding.release.domain, ask.service.limits)
     ask.polygons = len(shapes)
-    return zipped_reply(ask.scope, answers.polygon_counts(ask.holding, shapes, where, ask.deadline))
+    return replies.zipped_reply(
+        ask.scope, answers.polygon_counts(ask.holding, shapes, where, ask.deadline)
+    )
 
 
 @route(
@@ -169,7 +146,7 @@ def distinct_people(ask: Ask) -> bytes:
     LEVEL,
     AXIS,
     WHERE,
-    gives=as_json("Zones", schemas.ZONES, GEOJSON),
+    gives=as_json("Zones", schemas.ZONES, replies.GEOJSON),
     errors=(501,),
 )
 def zones(ask: Ask, level: str | None, axis: str | None, where: Where) -> bytes:
@@ -186,7 +163,7 @@ def count_by_name(ask: Ask, by: list[str], where: Where) -> bytes:
     return answers.counts_as_json(ask.holding, asked.rows, ask.deadline, labels=asked.columns)
 
 
-@route(f"{ONE}/tiles/{{z}}/{{x}}/{{y}}.mvt", WHERE, gives=as_bytes(VECTOR_TILE))
+@route(f"{ONE}/tiles/{{z}}/{{x}}/{{y}}.mvt", WHERE, gives=as_bytes(replies.VECTOR_TILE))
 def vector_tile(ask: Ask, where: Where) -> Packed:
     """A web map tile as a Mapbox Vector Tile: leaves of the release where they are few, else squares. Layer `counts`,
     numbers rounded to a sixteenth of their standard error or less. `west`, `south`, `width` and `height` are those of
@@ -202,20 +179,20 @@ def leaves(ask: Ask, where: Where) -> bytes:
     return make_outlines(ask.holding, where)
 
 
-@route(f"{ONE}/download", gives=as_bytes(PARQUET))
+@route(f"{ONE}/download", gives=as_bytes(replies.PARQUET))
 async def download(ask: Ask) -> FileResponse | Reply:
     """The file of the release, GeoParquet; parts of it by Range."""
     holding, cache = ask.holding, ask.service.cache
     etag = holding.file_digest[:32]
-    if is_known(ask.scope, etag):
-        return not_modified(etag, cache)
+    if replies.is_known(ask.scope, etag):
+        return replies.not_modified(etag, cache)
     if not holding.path.is_file() or file_stamp(holding.path) != holding.stamp:
         raise Refusal(503, "the file has changed since it was loaded: reload or restart the server")
     mark = "" if holding.release.private else "NOT-PRIVATE-"
-    headers = [(b"etag", f'"{etag}"'.encode()), cache, *API_HEADERS]
+    headers = [(b"etag", f'"{etag}"'.encode()), cache, *replies.API_HEADERS]
     return FileResponse(
         holding.path,
-        media_type=PARQUET.decode(),
+        media_type=replies.PARQUET.decode(),
         filename=mark + holding.path.name,
         headers={name.decode(): value.decode() for name, value in headers},
     )
@@ -230,7 +207,7 @@ def basemap(ask: Ask) -> bytes:
     return answers.base_map(bounds, settings.streets)
 
 
-@route("/api/basemap/{z}/{x}/{y}.mvt", gives=as_bytes(VECTOR_TILE))
+@route("/api/basemap/{z}/{x}/{y}.mvt", gives=as_bytes(replies.VECTOR_TILE))
 async def basemap_tile(ask: Ask) -> Reply:
     """A tile of the archive of `--basemap`, such as streets. Without bytes if the archive has none there."""
     service, streets = ask.service, ask.service.settings.streets
@@ -238,29 +215,31 @@ async def basemap_tile(ask: Ask) -> Reply:
     if streets is None:
         raise Refusal(404, "this server has no tiles of a base map: --basemap gives it some")
     etag = hashlib.sha256(f"{streets.etag}/{place}".encode()).hexdigest()[:32]
-    if is_known(ask.scope, etag):
-        return not_modified(etag, service.cache)
+    if replies.is_known(ask.scope, etag):
+        return replies.not_modified(etag, service.cache)
     try:
         found = await service.workers.run(lambda _: Packed(*streets.tile(place)))
     except InputError as error:  # which names a file of the server
         log("basemap-problem", message=str(error))
         raise Refusal(503, "the tiles of the base map cannot be read: restart the server") from None
-    return packed_reply(ask.scope, etag, found, VECTOR_TILE, service.cache)
+    return replies.packed_reply(ask.scope, etag, found, replies.VECTOR_TILE, service.cache)
 
 
 @route("/healthz", gives=HEALTH, errors={503: HEALTH})
 async def health(ask: Ask) -> Reply:
     """Whether the server is ready. While it loads its releases the status is 503."""
     if ask.service.is_ready:
-        return new_reply(200, JSON, b'{"status":"ok"}')
-    return new_reply(503, JSON, b'{"status":"starting"}', [NO_STORE, (b"retry-after", b"1")])
+        return replies.new_reply(200, JSON, b'{"status":"ok"}')
+    return replies.new_reply(
+        503, JSON, b'{"status":"starting"}', [replies.NO_STORE, (b"retry-after", b"1")]
+    )
 
 
 @route("/metrics", gives=as_bytes("text/plain", str))
 async def metrics(ask: Ask) -> Reply:
     """For Prometheus."""
     media = b"text/plain; version=0.0.4; charset=utf-8"
-    return new_reply(200, media, ask.service.metrics.text().encode())
+    return replies.new_reply(200, media, ask.service.metrics.text().encode())
 
 
 @route("/openapi.json", gives=as_bytes(JSON))
@@ -273,7 +252,7 @@ async def openapi(ask: Ask) -> Reply:
     has_token = settings.token is not None
     body = orjson.dumps(describe(settings.limits, has_token, settings.brand.title, prefix))
     etag = hashlib.sha256(body).hexdigest()[:32]
-    return packed_reply(ask.scope, etag, Packed.of(body), JSON, NO_STORE)
+    return replies.packed_reply(ask.scope, etag, Packed.of(body), JSON, replies.NO_STORE)
 
 
 @route("/static/{name:path}", gives=as_bytes("*/*"))
@@ -285,11 +264,13 @@ async def static(ask: Ask) -> Reply:
 @route("/", gives=as_bytes("text/html", str))
 async def page(ask: Ask) -> Reply:
     """A page with a map."""
-    return _asset(ask, INDEX, NO_CACHE)
+    return _asset(ask, INDEX, replies.NO_CACHE)
 
 
 def _asset(ask: Ask, name: str, cache: Header) -> Reply:
     found = ask.service.assets.get(name)
     if found is None:
         raise HTTPException(404)
-    return packed_reply(ask.scope, found.etag, found.packed, found.media, cache, found.headers)
+    return replies.packed_reply(
+        ask.scope, found.etag, found.packed, found.media, cache, found.headers
+    )

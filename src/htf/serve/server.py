@@ -38,8 +38,12 @@ MOST_HEAD = 2**16  # bytes
 KEEP_ALIVE_SECONDS = 15
 READ_SECONDS = 20.0  # within which a client has to take some of its answer ...
 LEAST_READ = 2**14  # ... at least so many bytes
+HEAD, READER = "head", "reader"  # what the timers of a connection are for
 HOSTS = "Give 127.0.0.1 for this machine only, 0.0.0.0 or :: for all its networks, or an address of its own"
 TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+START = "start"
+Load = Callable[[], dict[str, Holding]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,6 @@ class Guarded(HttpToolsProtocol):
     `waiting` are the server's connections that wait for a request, the longest first.
     """
 
-    _head_timer: Any = None
-    _write_timer: Any = None
     _head_size = 0
     _in_head = True
     _ended = False  # a request, with the data that came last
@@ -64,24 +66,25 @@ class Guarded(HttpToolsProtocol):
     def __init__(self, *arguments: Any, waiting: dict[Guarded, None], **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._waiting = waiting
+        self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         if len(self.connections) >= MOST_CONNECTIONS and self._waiting:
             next(iter(self._waiting)).let_go()
         self._waiting[self] = None
-        self._head_timer = self.loop.call_later(HEAD_SECONDS, transport.abort)
+        self._start(HEAD, HEAD_SECONDS, transport.abort)
 
     def let_go(self) -> None:
         self._waiting.pop(self, None)
-        self.connections.discard(
-            self
-        )  # at once: by the time the transport says so, others were refused
+        # At once: by the time the transport says so, others were refused.
+        self.connections.discard(self)
         self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._waiting.pop(self, None)
-        self._stop_timers()
+        self._stop(HEAD)
+        self._stop(READER)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -95,8 +98,8 @@ class Guarded(HttpToolsProtocol):
             if is_idle:
                 self.transport.write(TOO_LONG)
             self.transport.close()
-        elif is_idle and self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+        elif is_idle and HEAD not in self._timers:
+            self._start(HEAD, HEAD_SECONDS, self.transport.abort)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -106,9 +109,7 @@ class Guarded(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._waiting.pop(self, None)
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        self._stop(HEAD)
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
@@ -121,7 +122,7 @@ class Guarded(HttpToolsProtocol):
         self._watch_reader()
 
     def resume_writing(self) -> None:
-        self._stop_write_timer()
+        self._stop(READER)
         super().resume_writing()
 
     def timeout_keep_alive_handler(self) -> None:
@@ -134,44 +135,74 @@ class Guarded(HttpToolsProtocol):
 
     def _watch_reader(self, before: int | None = None) -> None:
         """Close the connection if the client took less than `LEAST_READ` since the last look."""
-        self._stop_write_timer()
+        self._stop(READER)
         left = self.transport.get_write_buffer_size()
         if before is not None and before - left < min(LEAST_READ, before):
             self.transport.abort()
         elif left:
-            self._write_timer = self.loop.call_later(READ_SECONDS, self._watch_reader, left)
+            self._start(READER, READ_SECONDS, self._watch_reader, left)
 
-    def _stop_write_timer(self) -> None:
-        if self._write_timer is not None:
-            self._write_timer.cancel()
-            self._write_timer = None
+    def _start(self, timer: str, seconds: float, act: Callable[..., None], *values: int) -> None:
+        self._timers[timer] = self.loop.call_later(seconds, act, *values)
 
-    def _stop_timers(self) -> None:
-        self._stop_write_timer()
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+    def _stop(self, timer: str) -> None:
+        if timer in self._timers:
+            self._timers.pop(timer).cancel()
 
 
 class Server(uvicorn.Server):
-    """Uvicorn with a time limit for the TLS handshake, for which it has no option. Before the handshake
-    ends there is no connection that `Guarded` could close."""
+    """Uvicorn with a time limit for the TLS handshake, for which it has no option: before the handshake ends there is no
+    connection that `Guarded` could close. A thread loads the releases: once it listens, and again on SIGHUP."""
 
-    def __init__(self, config: uvicorn.Config, on_start: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, config: uvicorn.Config, service: Service, load: Load | None, tell: Callable[[], None]
+    ) -> None:
         super().__init__(config)
-        self._on_start = on_start
+        self._service, self._load, self._tell = service, load, tell
+        self._again = threading.Event()
+        self.failure: Exception | None = None  # of the first loading
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        loop: Any = asyncio.get_running_loop()
         if self.config.is_ssl:
-            loop: Any = asyncio.get_running_loop()
             loop.create_server = functools.partial(
                 loop.create_server,
                 ssl_handshake_timeout=TLS_SECONDS,
                 ssl_shutdown_timeout=TLS_SECONDS,
             )
         await super().startup(sockets)
-        if self._on_start is not None:
-            self._on_start()
+        if self._load is not None:
+            if hasattr(signal, "SIGHUP"):
+                loop.add_signal_handler(signal.SIGHUP, self._again.set)
+            threading.Thread(
+                target=self._keep_loading, args=(loop, self._load), daemon=True
+            ).start()
+
+    def _keep_loading(self, loop: asyncio.AbstractEventLoop, load: Load) -> None:
+        event = START
+        while True:
+            try:
+                holdings = load()
+            except Exception as error:
+                if event == START:
+                    self.failure, self.should_exit = error, True
+                    return
+                log_fault(error)
+            else:
+                if event == START:
+                    # They stay for good, so requests need not wait while Python searches them for garbage.
+                    gc.collect()
+                    gc.freeze()
+                loop.call_soon_threadsafe(self._hold, holdings, event)
+                event = "reload"
+            self._again.wait()
+            self._again.clear()  # a further signal from here on loads once more
+
+    def _hold(self, holdings: dict[str, Holding], event: str) -> None:
+        self._service.hold(holdings)
+        log(event, releases=len(holdings))
+        if event == START:
+            self._tell()
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -192,7 +223,8 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError, ValueError, TypeError) as error:  # a name may be no name at all
         listener.close()
         reason = getattr(error, "strerror", None) or str(error)
-        remedy = "" if not _is_taken(error) else ". Give another --port; 0 is any that is free"
+        is_taken = getattr(error, "errno", None) == errno.EADDRINUSE
+        remedy = ". Give another --port; 0 is any that is free" if is_taken else ""
         raise InputError(f"cannot listen on {host:.100}, port {port}: {reason}{remedy}") from None
     return listener
 
@@ -204,10 +236,6 @@ def _check_everywhere(host: str, bound: str) -> None:
             ipaddress.ip_address(host)
         except ValueError:
             raise InputError(f"--host {host!r} would listen everywhere. {HOSTS}") from None
-
-
-def _is_taken(error: Exception) -> bool:
-    return isinstance(error, OSError) and error.errno == errno.EADDRINUSE
 
 
 def read_tls(files: tuple[Path, Path] | None) -> Tls | None:
@@ -236,9 +264,12 @@ def _no_password() -> str:
 
 
 def make_server(
-    service: Service, tls: Tls | None = None, on_start: Callable[[], None] | None = None
+    service: Service,
+    tls: Tls | None = None,
+    load: Load | None = None,
+    tell: Callable[[], None] = lambda: None,
 ) -> Server:
-    """A server that has not been started yet. `on_start` is called in its event loop, once it listens."""
+    """A server that has not been started yet. Once it listens it will `load` releases, and `tell` that they are there."""
     protocol: Any = functools.partial(Guarded, waiting={})
     config = uvicorn.Config(
         make_app(service),
@@ -256,16 +287,11 @@ def make_server(
         ssl_certfile=tls.certificate if tls else None,
         ssl_keyfile=tls.key if tls else None,
     )
-    return Server(config, on_start)
+    return Server(config, service, load, tell)
 
 
 def run(
-    service: Service,
-    sock: socket.socket,
-    load: Callable[[], dict[str, Holding]],
-    reload: Callable[[], dict[str, Holding]],
-    tls: Tls | None = None,
-    tell: Callable[[], None] = lambda: None,
+    service: Service, sock: socket.socket, load: Load, tls: Tls | None, tell: Callable[[], None]
 ) -> None:
     """Serve until SIGTERM or SIGINT; requests that are being answered are finished first.
 
@@ -273,61 +299,12 @@ def run(
     they take the place of the others between two requests.
     """
     catch_server_logs()
-    changing = Changing(service, load, reload, tell)
-    server = make_server(service, tls, on_start=lambda: changing.start(server))
+    server = make_server(service, tls, load, tell)
     # Until uvicorn listens to signals, and after: it raises them again when it is done.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))
     server.run(sockets=[sock])
     service.close()
-    if changing.failure is not None:
-        raise changing.failure
+    if server.failure is not None:
+        raise server.failure
     log("stop")
-
-
-class Changing:
-    """Loads releases in a thread, at the start and on SIGHUP, one time after another."""
-
-    def __init__(
-        self,
-        service: Service,
-        load: Callable[[], dict[str, Holding]],
-        reload: Callable[[], dict[str, Holding]],
-        tell: Callable[[], None],
-    ) -> None:
-        self._service, self._load, self._reload, self._tell = service, load, reload, tell
-        self._again = threading.Event()
-        self.failure: Exception | None = None
-
-    def start(self, server: Server) -> None:
-        """In the event loop."""
-        loop = asyncio.get_running_loop()
-        if hasattr(signal, "SIGHUP"):
-            loop.add_signal_handler(signal.SIGHUP, self._again.set)
-        threading.Thread(target=self._run, args=(loop, server), daemon=True).start()
-
-    def _run(self, loop: asyncio.AbstractEventLoop, server: Server) -> None:
-        try:
-            holdings = self._load()
-        except Exception as error:
-            self.failure, server.should_exit = error, True
-            return
-        # Loaded releases stay for good, so requests need not wait while Python searches them for garbage.
-        gc.collect()
-        gc.freeze()
-        loop.call_soon_threadsafe(self._begin, holdings)
-        while True:
-            self._again.wait()
-            self._again.clear()  # a further signal from here on loads once more
-            try:
-                holdings = self._reload()
-            except Exception as error:
-                log_fault(error)
-                continue
-            loop.call_soon_threadsafe(self._service.hold, holdings)
-            log("reload", releases=len(holdings))
-
-    def _begin(self, holdings: dict[str, Holding]) -> None:
-        self._service.hold(holdings)
-        log("start", releases=len(holdings))
-        self._tell()

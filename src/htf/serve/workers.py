@@ -55,10 +55,7 @@ class Workers:
 
         def begin() -> T:
             deadline.check()  # it may have waited long
-            try:
-                return work(deadline)
-            except StopIteration as error:  # a future cannot carry it, and would wait for ever
-                raise RuntimeError from error
+            return work(deadline)
 
         self._jobs += 1
         job = asyncio.get_running_loop().run_in_executor(self._pool, begin)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rich import progress as rich
 
-from htf.cli.screen import console, described, say, show_table
+from htf.cli.screen import console, remark, safe_text, say, show_table
 from htf.errors import InputError
 from htf.files import exists
 from htf.forecasts.places import DataSet
@@ -89,9 +89,11 @@ def run_trials(plan: Plan, folder: Path, jobs: int) -> Results:
 def progress_of_trials(total: int, kept: int) -> Iterator[Callable[[Progress], None]]:
     """A bar with the time left. Without a terminal, a line now and then."""
     screen = console(stderr=True)
-    look = rich.TextColumn("{task.fields[left]} left"), rich.BarColumn(), rich.MofNCompleteColumn()
+    time_left = rich.TextColumn("{task.fields[left]} left")
+    label = rich.TextColumn("{task.description}", markup=False)
+    look = time_left, rich.BarColumn(), rich.MofNCompleteColumn(), label
     with rich.Progress(
-        *look, described(), console=screen, transient=True, disable=not screen.is_terminal
+        *look, console=screen, transient=True, disable=not screen.is_terminal
     ) as bar:
         task = bar.add_task("starting", total=total, completed=kept, left="?")
         last_line = time.monotonic()
@@ -99,10 +101,11 @@ def progress_of_trials(total: int, kept: int) -> Iterator[Callable[[Progress], N
         def tell(progress: Progress) -> None:
             nonlocal last_line
             left = _show_time(progress.seconds_left)
-            bar.update(task, completed=progress.done, description=progress.latest, left=left)
+            latest = safe_text(progress.latest, "")
+            bar.update(task, completed=progress.done, description=latest, left=left)
             if not screen.is_terminal and time.monotonic() - last_line > SECONDS_BETWEEN_LINES:
                 last_line = time.monotonic()
-                say(f"{progress.done:,} of {progress.total:,} trials, {left} left", err=True)
+                remark(f"{progress.done:,} of {progress.total:,} trials, {left} left")
 
         yield tell
 
