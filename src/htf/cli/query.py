@@ -63,10 +63,7 @@ def query(release_file: Path, change: bool, distinct: bool, per: Path | None, **
     The interval covers the noise. Where estimates use every count in the tree, it also covers
     records or split people that are spread unevenly.
     """
-    from htf.release.release import Release
-    from htf.series.plan import is_series
-
-    asking, of_series = Asking(**given), is_series(release_file)
+    asking, of_series = Asking(**given), _is_series(release_file)
     if change and not of_series:
         raise InputError("--change is for a series: compare two releases with `htf compare`")
     if distinct and not (asking.is_of_nothing and not asking.where and per is None):
@@ -85,7 +82,7 @@ def query(release_file: Path, change: bool, distinct: bool, per: Path | None, **
             answer = answer.per(divisor.ask(question))
         return answer.changes() if change else answer
 
-    plan = [] if isinstance(source, Release) else source.plan.told
+    plan = source.plan.told if of_series else []
     asking.give_out(ask(f"asking {release_file.name}", work), plan)
 
 
@@ -98,8 +95,18 @@ def _question(asking: Asking, source: Release | Series, distinct: bool) -> Quest
 
 
 def _open(path: Path) -> Release | Series:
-    from htf.release.release import Release
-    from htf.series.plan import is_series
-    from htf.series.series import Series
+    if _is_series(path):
+        from htf.series.series import Series
 
-    return Series(path) if is_series(path) else Release.load(path)
+        return Series(path)
+    from htf.release.release import Release
+
+    return Release.load(path)
+
+
+def _is_series(path: Path) -> bool:
+    if not path.is_dir():
+        return False
+    from htf.series.plan import is_series  # slow to load, and most are releases
+
+    return is_series(path)

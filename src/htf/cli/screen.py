@@ -16,7 +16,7 @@ from htf.query.columns import PEOPLE
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, ProgressColumn, Task
+    from rich.progress import ProgressColumn, Task
 
     from htf.query.answer import Answer
     from htf.release.release import Release
@@ -124,14 +124,26 @@ def described() -> ProgressColumn:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Progress]:
+def progress_bar() -> Iterator[Any]:
     """A bar on the terminal that vanishes in the end. Without a terminal there is none."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield NoBar()
+        return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TimeElapsedColumn
 
-    screen = console(stderr=True)
     look = SpinnerColumn(), described(), BarColumn(), TimeElapsedColumn()
-    with Progress(*look, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+    with Progress(*look, console=screen, transient=True) as bar:
         yield bar
+
+
+class NoBar:
+    """Takes what is said to a bar, where there is none."""
+
+    task_ids = (0,)
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_, **__: 0
 
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> None:

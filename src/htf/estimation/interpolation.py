@@ -59,7 +59,7 @@ def interpolate(
     turns = Neighbourhood(finer, all_boxes=False)
     expectation = Expectation(finer, turns.turns, priors, known)
     for step in turns.steps:
-        new = step.among(step.left >= len(tree))
+        new = step.among(np.flatnonzero(step.left >= len(tree)))
         total = found[new.cut]
         left = rounded(total * expectation.share(new, found))
         found[new.left], found[new.left + 1] = left, total - left
@@ -77,7 +77,7 @@ def _divide(
 
     Parts are divided again while the priors are uneven in them: a large leaf may hold much of their detail.
     """
-    finer, turns = tree.copy(), Neighbourhood(tree)
+    finer, turns = tree, Neighbourhood(tree)
     moved = _moved_records(turns, leaves, estimates, Expectation(tree, turns.turns, priors, trust))
     parts, owner = leaves, np.arange(len(leaves))
     found: list[tuple[IntArray, IntArray]] = []  # parts that stay whole, and their leaves
@@ -96,7 +96,7 @@ def _divide(
         some = _largest(moved, LEAST_MOVED, room)
         found.append((parts[~some], owner[~some]))
         cut, steps = parts[some], np.full(int(some.sum()), FINER)
-        finer.make_room(len(cut) * (2 ** (FINER + 1) - 2))
+        finer = finer.copy(len(cut) * (2 ** (FINER + 1) - 2))
         parts, of = halve_often(finer, cut, had[some], steps)
         owner = owner[some][of]
         if not priors:

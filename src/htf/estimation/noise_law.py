@@ -8,17 +8,13 @@ difference of two geometric variables, so its cumulants are known exactly.
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.estimation.level import LEVEL
+from htf.estimation.level import NORMAL_DEVIATIONS as NORMAL_DEVIATIONS
 from htf.frame.domain import FloatArray, IntArray
 from htf.privacy.epsilon import UNITS_PER_EPSILON
-
-# Half the width of an interval around a sum of much independent noise, in standard deviations.
-NORMAL_DEVIATIONS = round(NormalDist().inv_cdf((1 + LEVEL) / 2), 2)
 
 # Excess kurtosis of a sum of equal continuous Laplace variables, and the number of standard
 # deviations within which it lies at LEVEL. The tests compute them anew.

@@ -41,11 +41,12 @@ def halve_often(
         turn = turns[owners] + step
         axis = axes[np.minimum(turn, len(axes) - 1)]
         low, high = tree.low[pieces, axis], tree.high[pieces, axis]
-        cut = (step < steps[owners]) & (turn < len(axes)) & (high - low > 1)
+        is_cut = (step < steps[owners]) & (turn < len(axes)) & (high - low > 1)
+        cut, times = np.flatnonzero(is_cut), 1 + is_cut
         halves = tree.split(pieces[cut], axis[cut], ((low + high) // 2)[cut])
-        times = np.where(cut, 2, 1)
         pieces, owners = np.repeat(pieces, times), np.repeat(owners, times)
-        pieces[np.repeat(cut, times)] = halves.ravel()
+        first = cut + np.arange(len(cut))
+        pieces[first], pieces[first + 1] = halves.T
     return pieces, owners
 
 
@@ -69,8 +70,8 @@ class _Layer:
     regions: IntArray
     beside: IntArray
 
-    def among(self, chosen: Any) -> _Layer:
-        return _Layer(self.regions[chosen], self.beside[:, chosen])
+    def among(self, chosen: IntArray) -> _Layer:
+        return _Layer(self.regions.take(chosen), self.beside.take(chosen, axis=1))
 
 
 class Neighbourhood:
@@ -94,7 +95,7 @@ class Neighbourhood:
         self.neighbours = np.zeros((size if all_boxes else 0, axes, 2), dtype=np.int64)
         self.steps: list[Step] = []
         root = _Layer(np.zeros(1, dtype=np.int64), np.zeros((2 * axes, 1), dtype=np.int64))
-        layer = root.among(tree.slabs[:1] > 0)
+        layer = root.among(np.flatnonzero(tree.slabs[:1]))
         for turn, axis in enumerate(halving_axes(tree.high[0])):
             layer = self._take_turn(turn, axis, layer)
         halves = 2 * sum(len(step.cut) for step in self.steps)
@@ -107,7 +108,7 @@ class Neighbourhood:
 
     def _take_turn(self, turn: int, axis: int, layer: _Layer) -> _Layer:
         now = self._tree.axis[layer.regions] == axis
-        cut, waiting = layer.among(now), layer.among(~now)
+        cut, waiting = (layer.among(np.flatnonzero(some)) for some in (now, ~now))
         left = self._tree.first_child[cut.regions]
         self._check_turn(axis, cut.regions, left, waiting.regions)
         if len(left) == 0:
@@ -126,8 +127,8 @@ class Neighbourhood:
 
     def _check_turn(self, axis: int, cut: IntArray, left: IntArray, waiting: IntArray) -> None:
         """Check that regions are cut in the middle, or have only one cell along this axis."""
-        low, high = self._tree.low[cut, axis], self._tree.high[cut, axis]
-        in_middle = self._tree.high[left, axis] == (low + high) // 2
+        low, high = self._tree.low[:, axis], self._tree.high[:, axis]
+        in_middle = high[left] == (low[cut] + high[cut]) // 2
         if not np.all(in_middle) or np.any(self.widths(waiting, axis) > 1):
             raise InputError(NO_HALVES)
 

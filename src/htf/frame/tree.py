@@ -137,7 +137,7 @@ class RegionTree:
         """
         if regions is None:
             return cell_counts(self.low, self.high)
-        return cell_counts(self._low[regions], self._high[regions])
+        return cell_counts(self._low.take(regions, axis=0), self._high.take(regions, axis=0))
 
     def layers(self, first: int = 0) -> list[IntArray]:
         """Group regions by depth, in ascending order.
@@ -342,31 +342,20 @@ class RegionTree:
         slabs = cuts_each + 1
         parents = np.repeat(regions, slabs)
         first = np.cumsum(slabs) - slabs
-        low, high = self._low[parents], self._high[parents]
+        low, high = self._low.take(parents, axis=0), self._high.take(parents, axis=0)
         follows = np.ones(len(parents), dtype=bool)
         follows[first] = False
         rows, along = np.flatnonzero(follows), np.repeat(axes, cuts_each)
         low[rows, along] = high[rows - 1, along] = cuts  # each begins where the last one ends
         return self._append(regions, axes, slabs, first, parents, low, high)
 
-    def make_room(self, more: int) -> None:
-        """Make room for more regions at once, so that arrays are moved only once.
+    def copy(self, more: int = 0) -> RegionTree:
+        """Copy the tree. The copy can be cut further on its own.
 
         Parameters
         ----------
         more : int
-            How many regions are to come.
-
-        Examples
-        --------
-        >>> tree.make_room(1000)
-        >>> len(tree)
-        3
-        """
-        self._reserve(self._size + more)
-
-    def copy(self) -> RegionTree:
-        """Copy the tree. The copy can be cut further on its own.
+            How many regions are to come: with room for them, arrays are moved only once.
 
         Returns
         -------
@@ -379,8 +368,7 @@ class RegionTree:
         3
         """
         copy = RegionTree(self.high[0])
-        for name in ("_low", "_high", "_parent", "_depth", "_axis", "_first_child", "_slabs"):
-            setattr(copy, name, getattr(self, name)[: self._size].copy())
+        copy._take_rows(self, self._size + more)
         copy._size = self._size
         return copy
 
@@ -443,7 +431,7 @@ class RegionTree:
     ) -> None:
         """Siblings are as wide as their parent, but along its axis each begins where the last one ends."""
         rows, along = np.arange(1, len(parent)), np.repeat(axes, slabs)
-        wanted_low, wanted_high = low[parent[1:]], high[parent[1:]]
+        wanted_low, wanted_high = low.take(parent[1:], axis=0), high.take(parent[1:], axis=0)
         follows = np.ones(len(rows), dtype=bool)
         follows[first - 1] = False
         cuts = low[rows[follows], along[follows]]
@@ -463,12 +451,12 @@ class RegionTree:
         first: IntArray,
         slabs: IntArray,
     ) -> None:
-        self._reserve(len(parent))
         self._size = len(parent)
-        self._parent[:], self._low[:], self._high[:] = parent, low, high
-        self._axis[:], self._first_child[:], self._slabs[:] = -1, NO_REGION, 0
+        self._parent, self._low, self._high = (a.astype(np.int64) for a in (parent, low, high))
+        self._axis, self._first_child, self._slabs = np.full((3, len(parent)), -1)
+        self._slabs[:] = 0
         self._axis[owners], self._first_child[owners], self._slabs[owners] = axes, first, slabs
-        self._depth[:] = _depths(parent)
+        self._depth = _depths(parent)
 
     def _append(
         self,
@@ -544,12 +532,19 @@ class RegionTree:
 
     def _reserve(self, size: int) -> None:
         capacity = len(self._parent)
-        if size <= capacity:
-            return
-        for name in ("_low", "_high", "_parent", "_depth", "_axis", "_first_child", "_slabs"):
-            old = getattr(self, name)[: self._size]
-            room = np.empty((max(size, 2 * capacity), *old.shape[1:]), dtype=np.int64)
-            room[: self._size] = old
+        if size > capacity:
+            self._take_rows(self, max(size, 2 * capacity))
+
+    def _take_rows(self, other: RegionTree, capacity: int) -> None:
+        """Copy a tree into arrays with room for so many. They are cut out of one, which the system gives in large pages."""
+        names = ("_low", "_high", "_parent", "_depth", "_axis", "_first_child", "_slabs")
+        numbers = np.empty(capacity * (len(names) + 2 * (self.dimensions - 1)), dtype=np.int64)
+        end = 0
+        for name in names:
+            old = getattr(other, name)[: other._size]
+            start, end = end, end + capacity * (old.size // other._size)
+            room = numbers[start:end].reshape(capacity, *old.shape[1:])
+            room[: other._size] = old
             setattr(self, name, room)
 
 
