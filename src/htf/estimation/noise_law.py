@@ -12,9 +12,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.estimation.level import NORMAL_DEVIATIONS as NORMAL_DEVIATIONS
+from htf.estimation import level
 from htf.frame.domain import FloatArray, IntArray
 from htf.privacy.epsilon import UNITS_PER_EPSILON
+
+# Half the width of an interval around a sum of much independent noise, in standard deviations.
+NORMAL_DEVIATIONS = level.NORMAL_DEVIATIONS
 
 # Excess kurtosis of a sum of equal continuous Laplace variables, and the number of standard
 # deviations within which it lies at LEVEL. The tests compute them anew.
