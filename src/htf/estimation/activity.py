@@ -26,9 +26,8 @@ from htf.privacy.activity import Activity
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PERSON, Protection
 
-MOST_KEPT = (
-    1000  # records per person that `auto` chooses from: fixed, so that it says nothing of the data
-)
+# Records per person that `auto` chooses from: fixed, so that it says nothing of the data.
+MOST_KEPT = 1000
 LAST_SINGLE = 16  # numbers of records up to here are points of their own
 POINTS_PER_DOUBLING = 8  # above
 SEEN = 6.0  # scales of noise: a class with more people is not empty
@@ -55,10 +54,8 @@ MISFIT = 0.05  # how far, relatively, true classes are from the curve
 WHOLE = 0.3  # of the variance of people in a class, if they were drawn from the curve
 FREE = 0.2  # of log likelihood: the cost of a class that is not from the curve
 OFF = 3.0  # scales: what is further from the curve is a misfit, not noise
-BEND, BEND_SPREAD = (
-    0.4,
-    0.9,
-)  # of log density, per doubling squared: the median; the deviation of its log
+# Of log density, per doubling squared: the median, and the deviation of its log.
+BEND, BEND_SPREAD = 0.4, 0.9
 TRIED_BENDS = -BEND * np.exp(BEND_SPREAD * BENDS)  # of the parabolas
 
 

@@ -28,9 +28,8 @@ from htf.frame.domain import FloatArray, IntArray
 from htf.frame.halving import Neighbourhood, halve_often
 from htf.frame.tree import RegionTree
 
-COUNTED_REGIONS = (
-    "counted_regions"  # the fact of a map that says how many regions it had before zones cut it
-)
+# The fact of a map that says how many regions it had before zones cut it.
+COUNTED_REGIONS = "counted_regions"
 INSIDE_ZONES = "inside-zones"  # the name of this estimator in a release of a map
 WITH_MAP = "with-map"  # and in that of its zones
 OWN_EPSILON = "own_epsilon"  # the fact of such zones that says what their own counts were given

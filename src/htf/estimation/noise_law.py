@@ -25,9 +25,8 @@ KURTOSES = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0])
 QUANTILES = np.array([1.959964, 1.977800, 1.995667, 2.028421, 2.056502, 2.080412, 2.118303])
 
 MOST_EXPONENT = 200.0  # of a scalar variance, which is then never quite zero
-LEAST_VARIANCE = (
-    1e-100  # at an epsilon of hundreds a variance underflows, and its inverse overflows
-)
+# At an epsilon of hundreds a variance underflows, and its inverse overflows.
+LEAST_VARIANCE = 1e-100
 
 
 def count_scales(epsilon_units: IntArray) -> FloatArray:

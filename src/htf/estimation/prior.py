@@ -32,9 +32,8 @@ MOST_AXES = 4  # a box is made of up to 6**axes sums
 # Of the measure. The rest is even over all cells: a prior may be wrong, and where it is zero there
 # must be room for records still.
 PRIOR_SHARE = 0.9
-LARGEST_WEIGHT = (
-    2**31
-)  # whole numbers up to this, for at most MOST_PRIOR_CELLS of them add up exactly
+# Whole numbers up to this, for at most MOST_PRIOR_CELLS of them add up exactly.
+LARGEST_WEIGHT = 2**31
 
 
 @dataclass(frozen=True, eq=False)

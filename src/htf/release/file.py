@@ -67,18 +67,15 @@ NO_LINE = MOST_LINES  # of the ledger: after all of them
 BACKGROUND = "background"  # the column, and the member of the header, of what earlier releases of a series count
 # The fields of a release that the header has under their own names.
 AS_THEY_ARE = ("mechanism", "parameters", "facts", "estimator", "noise", "private")
-INSIDE, INNER = (
-    "inside_zones",
-    "inner",
-)  # the header of a map inside zones; the column of their file
+# The header of a map inside zones, and the column that has their file.
+INSIDE, INNER = "inside_zones", "inner"
 LONGEST_FOOTER = 4 * LONGEST_HEADER  # bytes; pyarrow writes the header twice
 # What the columns may come to in memory: a release of any size is below 30 times its file.
 SMALL, MOST_TIMES = 2**26, 128  # bytes; times the size of the file
 BYTES_OF_A_VALUE = 12  # with its place in a list
 OUTLINE = 93  # bytes of a rectangle
-MOST_KEPT = (
-    2**25 - 2**13
-)  # bytes: what glibc gives back to the system at once, whatever was freed before, is larger
+# Bytes: what is larger, glibc gives back to the system at once, whatever was freed before.
+MOST_KEPT = 2**25 - 2**13
 SUFFIXES = (".parquet", ".geoparquet", ".pq")
 
 

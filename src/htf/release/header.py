@@ -24,9 +24,8 @@ FORMAT = 8  # the only one that is read; those before were of versions that were
 LONGEST_HEADER = 2**22  # bytes; names of zones take up to three quarters of it
 LONGEST_REST = 2**20  # bytes beside the axes; HDMM's strategies of 1024 x 1024 cells take 20 kB
 DEEPEST = 16  # lists in lists, or objects in objects
-MOST_LINES = (
-    1024  # of the ledger; a line is one round of questions, and releases have up to some hundred
-)
+# Of the ledger; a line is one round of questions, and releases have up to some hundred.
+MOST_LINES = 1024
 MOST_ANSWERS = 2**40
 LONGEST_WORD, LONGEST_TEXT = 1000, 20_000
 LONGEST_ENTRY = 64  # the id of a charge

@@ -56,9 +56,8 @@ if TYPE_CHECKING:
     from htf.query.question import Question
     from htf.query.where import Where
 
-LARGEST = (
-    2.0**62
-)  # records, and noise: measurements are 64-bit integers, and squares of it do not overflow
+# Records, and noise: measurements are 64-bit integers, and squares of it do not overflow.
+LARGEST = 2.0**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,10 +397,8 @@ class Release(ReadOnlyArrays):
         True
         """
         order = np.argsort(tree.preorder()[histogram.leaves])
-        protection, activity = (
-            rest.get("protection", OF_RECORDS),
-            find(rest.get("bought", ()), Activity),
-        )
+        protection = rest.get("protection", OF_RECORDS)
+        activity = find(rest.get("bought", ()), Activity)
         factor = scale_to_all(histogram.estimates, histogram.scales, protection, activity)
         total = factor * float(np.sum(histogram.estimates)) / protection.shares
         worth = Worth.of(protection, activity, factor, total)
