@@ -98,6 +98,11 @@ def few(rows: int) -> Iterator[None]:
         _mode.as_written = before
 
 
+def nothing_asked() -> bool:
+    """Whether this process has answered nothing so far, and numba is not loaded."""
+    return _asked[0] == 0 and "numba" not in sys.modules
+
+
 def many_ahead() -> None:
     """Compile loops from now on, because this process will answer many boxes."""
     _asked[0] = FEW + 1
