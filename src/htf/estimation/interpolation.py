@@ -141,12 +141,12 @@ def _needed(
     rows, columns = np.nonzero(is_divided[beside])
     pair = some[rows], beside[rows, columns]
     one, other = np.concatenate(pair), np.concatenate(pair[::-1])
-    before = np.full(len(tree), -1)
-    while not np.array_equal(before, reach):
-        before = reach.copy()
+    while True:
         deepest = np.minimum(reach[one], had[one] + FINER) - 1
-        np.maximum.at(reach, other, np.where(reach[one] > had[one], deepest, 0))
-    return (reach > had)[leaves]
+        lent = np.where(reach[one] > had[one], deepest, 0)
+        if np.all(lent <= reach[other]):
+            return (reach > had)[leaves]
+        np.maximum.at(reach, other, lent)
 
 
 def _moved_records(
