@@ -51,7 +51,8 @@ class Commands(click.Group):
 
     def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
         is_ours = cmd_name in COMMANDS
-        if cmd_name in plugins.offers(plugins.COMMANDS):
+        may_be_offered = not is_ours or plugins.is_named(plugins.COMMANDS, cmd_name)
+        if may_be_offered and cmd_name in plugins.offers(plugins.COMMANDS):
             return _offered(cmd_name, is_ours=is_ours)
         if is_ours:
             return _own(cmd_name)

@@ -72,6 +72,8 @@ def query(release_file: Path, change: bool, distinct: bool, per: Path | None, **
             "without boxes, polygons, zones, --where and --per"
         )
     asking.check((release_file, per), of_series=of_series)
+    from htf.release.release import Release
+
     source = _open(release_file)
     divisor = None if per is None else _open(per)
 
@@ -82,7 +84,7 @@ def query(release_file: Path, change: bool, distinct: bool, per: Path | None, **
             answer = answer.per(divisor.ask(question))
         return answer.changes() if change else answer
 
-    plan = source.plan.told if of_series else []
+    plan = [] if isinstance(source, Release) else source.plan.told
     asking.give_out(ask(f"asking {release_file.name}", work), plan)
 
 

@@ -55,6 +55,7 @@ from htf.release.named_columns import (
     ZONES,
     content_of_zones,
     label_columns,
+    spread,
     with_outlines,
     zone_lists,
     zone_type,
@@ -419,10 +420,10 @@ def table_of_columns(release: Release) -> pa.Table:
     columns["measurements"] = _measurement_lists(release)
     if release.priors:
         weights = np.concatenate([prior.weights.ravel() for prior in release.priors])
-        columns["prior"] = _prior_lists(release, weights)
+        columns["prior"] = spread(release, pa.array(weights))
     if release.background is not None:
         both = np.concatenate([release.background.values, release.background.variances])
-        columns[BACKGROUND] = _prior_lists(release, both)
+        columns[BACKGROUND] = spread(release, pa.array(both))
     if domain.outlined:
         columns[ZONES] = zone_lists(release)
     if release.zones is not None:
@@ -678,12 +679,6 @@ def _lists(release: Release, regions: IntArray, columns: dict[str, IntArray]) ->
     )
     offsets = np.searchsorted(rows[order], np.arange(len(release) + 1))
     return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), structs)
-
-
-def _prior_lists(release: Release, weights: NDArray[Any]) -> pa.Array:
-    """The weights in order, spread over the rows so that their numbers differ by at most one."""
-    offsets = np.arange(len(release) + 1) * weights.size // len(release)
-    return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), pa.array(weights.ravel()))
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:
