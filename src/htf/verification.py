@@ -306,34 +306,30 @@ def _check_activity(release: Release, activity: Activity) -> list[Check]:
     return [Check("activity", passed, finding if passed else f"not as found: {finding}")]
 
 
-def _check_joined(release: Release) -> Check:
-    """The estimates of a map and its zones are what the measurements of both make of them."""
-    try:
-        with np.errstate(all="ignore"):
-            on_map, zones = map(estimated, taken_apart(release))
-            again = inside_zones(on_map, zones)
-    except MissingExtraError:
-        raise
-    except (HtfError, *NOT_GIVEN) as error:
-        return Check("sums", False, f"the measurements do not give them ({type(error).__name__})")
+def _joined_agrees(release: Release) -> tuple[bool, str]:
+    """A map and its zones, from the measurements of both."""
+    on_map, zones = map(estimated, taken_apart(release))
+    again = inside_zones(on_map, zones)
     pairs = [(release.estimates, again.estimates), (release.scales, again.scales)]
-    passed = release.zones is not None and again.zones is not None
     if release.zones is not None and again.zones is not None:
         pairs.append((release.zones.estimates, again.zones.estimates))
-    passed = passed and all(_nearly_agree(stored, found) for stored, found in pairs)
+    passed = all(_nearly_agree(stored, found) for stored, found in pairs)
     total = f"{release.estimates.sum():,.0f} {release.counted}"
-    return Check(
-        "sums", passed, f"map and zones follow from the measurements of both and add up to {total}"
-    )
+    return passed, f"map and zones follow from the measurements of both and add up to {total}"
 
 
 def estimated(release: Release) -> Release:
     """The release with the estimates that its measurements give."""
+    estimates, scales = worth_of(release).of_estimates(*_estimates(release))
+    return replace(release, estimates=estimates, scales=scales)
+
+
+def _estimates(release: Release) -> tuple[IntArray | FloatArray, FloatArray]:
+    """What was counted, by the estimator of the release."""
     estimator = _find_estimator(release)
     if estimator is None:
         raise InputError(_unknown_estimator(release))
-    estimates, scales = worth_of(release).of_estimates(*estimator(release))
-    return replace(release, estimates=estimates, scales=scales)
+    return estimator(release)
 
 
 def _nearly_agree(stored: FloatArray, computed: FloatArray) -> bool:
@@ -362,23 +358,27 @@ def _unknown_estimator(release: Release) -> str:
 
 def _check_sums(release: Release) -> Check:
     """The estimates are what the measurements make of them."""
-    if release.zones is not None:
-        return _check_joined(release)
-    estimator = _find_estimator(release)
-    if estimator is None:
+    is_joined = release.zones is not None
+    if not is_joined and _find_estimator(release) is None:
         return Check("sums", False, _unknown_estimator(release))
     try:
         with np.errstate(all="ignore"):
-            estimates, scales = estimator(release)
-            factor = scale_to_all(estimates, scales, release.protection, release.activity)
-            estimates, scales = worth_of(release).of_estimates(estimates, scales)
+            return Check("sums", *(_joined_agrees if is_joined else _agrees)(release))
+    except MissingExtraError:
+        raise
     except (HtfError, *NOT_GIVEN) as error:
         return Check("sums", False, f"the measurements do not give them ({type(error).__name__})")
+
+
+def _agrees(release: Release) -> tuple[bool, str]:
+    estimates, scales = _estimates(release)
+    factor = scale_to_all(estimates, scales, release.protection, release.activity)
+    estimates, scales = worth_of(release).of_estimates(estimates, scales)
     passed = _agree(release.estimates, estimates) and _agree(release.scales, scales)
     passed = passed and abs(release.factor / factor - 1) <= SAME_FACTOR
     counted = release.counted if release.protection.weight is None else f"({release.counted})"
     total = f"{release.estimates.sum():,.0f} {counted}"
-    return Check("sums", passed, f"estimates follow from the measurements and add up to {total}")
+    return passed, f"estimates follow from the measurements and add up to {total}"
 
 
 def _agree(stored: FloatArray, computed: FloatArray | IntArray) -> bool:

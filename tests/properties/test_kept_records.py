@@ -182,7 +182,7 @@ def test_records_without_a_cell_are_no_records() -> None:
     assert found(count_records(located)) == [(1, 2), (4, 1)]
     for of_query in (True, False):
         assert found(count_kept(located, 1, of_query=of_query)) == [(1, 1), (4, 1)]
-    assert found(records_of_each(located, 3)) == [(1, 1), (2, 1)]
+    assert found(records_of_each(located, 3, 1)) == [(1, 1), (2, 1)]
 
 
 @pytest.mark.parametrize("once_per", [None, "day", "all"])

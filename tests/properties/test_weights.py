@@ -261,6 +261,6 @@ def test_sums_beyond_those_kept_lie_between_the_bounds(people: list[list[int]], 
     )
     total = sum(totals) if any(totals) else 1
     for order in (sorted, lambda weights: sorted(weights, reverse=True)):
-        left = sum(sum(order(weights)[:kept]) for weights in people)  # type: ignore[operator]
+        left = sum(sum(order(weights)[:kept]) for weights in people)
         low, high = records_beyond_bounds(activity, kept, left)
         assert low <= total - left <= high

@@ -17,6 +17,8 @@ from htf.estimation.homogeneous import estimate_regions
 from htf.estimation.least_squares import sum_leaves
 from htf.estimation.prior import Prior
 from htf.query import derived, tree_index
+from htf.query.asked import AskedRows
+from htf.query.boxes import axis_table
 from htf.query.derived import Derived
 from support import city_matrix
 
@@ -54,6 +56,32 @@ def test_estimates_of_regions_are_the_sums_of_their_leaves(
     expected = estimate_regions(release.tree, counts, priors).estimates
     summed = sum_leaves(release.tree, release.leaves, release.estimates)
     assert np.array_equal(summed, expected)
+
+
+@pytest.mark.parametrize("kind", ["map", "hours"])
+def test_the_first_boxes_of_a_process_have_the_same_bits(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although only the leaves are divided that they need."""
+    matrix = hours_matrix() if kind == "hours" else city_matrix(points=30_000)
+    found = htf.publish(matrix, 2, noise="seeded:1").derived
+    axes, generator = matrix.domain.axes, np.random.default_rng(5)
+    ends = np.array([[axis.low, axis.high] for axis in axes]).T
+    parts = 0
+    for number in range(30):
+        sides = (ends[1] - ends[0]) * 10 ** generator.uniform(-2, 0, (1 + number % 3, len(axes)))
+        starts = ends[0] + generator.random(sides.shape) * (ends[1] - ends[0] - sides)
+        rows = np.hstack([starts, starts + sides])
+        with monkeypatch.context() as patched:
+            patched.setattr(derived, "nothing_asked", lambda: True)
+            index: Any = found.index_for(AskedRows(matrix.domain, rows))
+        whole: Any = found.answering_index
+        assert (
+            index.answer(rows, axis_table(axes)).tobytes()
+            == whole.answer(rows, axis_table(axes)).tobytes()
+        )
+        parts += len(index._parts)
+    assert 0 < parts < 30 * len(whole._parts)
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, calls: Counter[str], where: Any, name: str) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections import defaultdict
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from glob import escape, iglob
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from htf.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 MECHANISMS, COMMANDS = "htf.mechanisms", "htf.commands"
 KINDS = {MECHANISMS: "mechanism", COMMANDS: "command"}
@@ -25,10 +31,23 @@ OF_THE_BENCH = {
 @cache
 def offers(group: str) -> dict[str, list[EntryPoint]]:
     """What is offered, by name. Nothing is loaded yet."""
+    from importlib.metadata import entry_points  # slow to load
+
     found: dict[str, list[EntryPoint]] = defaultdict(list)
     for point in sorted(entry_points(group=group), key=lambda point: point.name):
         found[point.name].append(point)
     return dict(found)
+
+
+def is_named(group: str, name: str) -> bool:
+    """Whether a package beside ours may offer something under this name. It takes a tenth of the time of `offers`."""
+    line = re.compile(rf"^\s*{re.escape(name)}\s*=", re.MULTILINE)
+    for folder in sys.path:
+        for path in iglob(f"{escape(folder or '.')}/*-info/entry_points.txt"):
+            text = Path(path).read_text("utf-8", "replace")
+            if line.search(text.partition(f"[{group}]")[2].partition("\n[")[0]):
+                return True
+    return False
 
 
 def load(group: str, name: str, *, is_ours: bool) -> tuple[Any, str]:

@@ -18,10 +18,14 @@ import click
 
 from htf.base import plugins
 from htf.cli import streams
-from htf.cli.charging import notes_about_charges
 from htf.cli.screen import catch_messages, remark
 from htf.errors import BudgetError, HtfError, InputError
 
+# Each has a module of its own, which is loaded when it is used.
+COMMANDS = (
+    "budget", "check", "compare", "demo", "export", "forecast", "info", "map", "mechanisms", "query",
+    "release", "report", "sample", "series", "serve", "verify",
+)  # fmt: skip
 EXIT_FAULT, EXIT_MISTAKE, EXIT_BUDGET, EXIT_INTERRUPTED = 1, 2, 3, 130
 DEBUG_VARIABLE = "HTF_DEBUG"
 DEBUG_WARNING = (
@@ -42,16 +46,19 @@ MACHINE_ERRORS = {
 class Commands(click.Group):
     """Our own commands, and those that other packages offer through the entry point group `htf.commands`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), *plugins.offers(plugins.COMMANDS)})
+    def list_commands(self, _: click.Context) -> list[str]:
+        return sorted({*COMMANDS, *plugins.offers(plugins.COMMANDS)})
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        own = super().get_command(ctx, cmd_name)
-        if cmd_name in plugins.offers(plugins.COMMANDS):
-            return _offered(cmd_name, is_ours=own is not None)
-        if own is None and (error := plugins.missing(plugins.COMMANDS, cmd_name)):
+    def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
+        is_ours = cmd_name in COMMANDS
+        may_be_offered = not is_ours or plugins.is_named(plugins.COMMANDS, cmd_name)
+        if may_be_offered and cmd_name in plugins.offers(plugins.COMMANDS):
+            return _offered(cmd_name, is_ours=is_ours)
+        if is_ours:
+            return _own(cmd_name)
+        if error := plugins.missing(plugins.COMMANDS, cmd_name):
             raise error
-        return own
+        return None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Click itself would treat a closed pipe as a failure, with exit code 1."""
@@ -60,6 +67,11 @@ class Commands(click.Group):
         except BrokenPipeError:  # the reader of our output has seen enough
             streams.give_up()
             ctx.exit(0)
+
+
+def _own(name: str) -> click.Command:
+    made = vars(import_module(f"htf.cli.{name}")).values()
+    return next(one for one in made if isinstance(one, click.Command) and one.name == name)
 
 
 def _offered(name: str, *, is_ours: bool) -> click.Command:
@@ -94,12 +106,6 @@ def _refused(name: str, reason: str) -> click.Command:
 @click.version_option(package_name="htf-dp", prog_name="htf")
 def cli() -> None:
     """Publish location data with differential privacy, and query the release."""
-
-
-# Each is the function of its name in the module of its name.
-OWN = "budget check compare demo export forecast info map mechanisms query release report sample series serve verify"
-for name in OWN.split():
-    cli.add_command(getattr(import_module(f"htf.cli.{name}"), name))
 
 
 def main() -> None:
@@ -141,6 +147,8 @@ def _complain(message: str, code: int, error: BaseException) -> int:
     if os.environ.get(DEBUG_VARIABLE) == "1":
         remark(f"{DEBUG_WARNING}\n{''.join(traceback.format_exception(error))}")
     remark(f"Error: {message}")
+    from htf.cli.charging import notes_about_charges  # slow to load
+
     for note in notes_about_charges(error):
         remark(note)
     return code

@@ -59,10 +59,8 @@ def query(
     records or split people that are spread unevenly.
     """
     from htf.query.question import Question
-    from htf.release.release import Release
-    from htf.series.plan import is_series
 
-    of_series = is_series(release_file)
+    of_series = _is_series(release_file)
     if change and not of_series:
         raise InputError("--change is for a series: compare two releases with `htf compare`")
     if distinct and not (asking.is_of_nothing and not asking.where and per is None):
@@ -71,6 +69,8 @@ def query(
             "without boxes, polygons, zones, --where and --per"
         )
     asking.check((release_file, per), of_series=of_series)
+    from htf.release.release import Release
+
     source = _open(release_file)
     divisor = None if per is None else _open(per)
 
@@ -86,8 +86,18 @@ def query(
 
 
 def _open(path: Path) -> Release | Series:
-    from htf.release.release import Release
-    from htf.series.plan import is_series
-    from htf.series.series import Series
+    if _is_series(path):
+        from htf.series.series import Series
 
-    return Series(path) if is_series(path) else Release.load(path)
+        return Series(path)
+    from htf.release.release import Release
+
+    return Release.load(path)
+
+
+def _is_series(path: Path) -> bool:
+    if not path.is_dir():
+        return False
+    from htf.series.plan import is_series  # slow to load, and most are releases
+
+    return is_series(path)

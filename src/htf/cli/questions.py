@@ -60,8 +60,6 @@ class Asking:
 
     def check(self, inputs: Iterable[Path | None], *, of_series: bool = False) -> None:
         """Refuse options that do not go together, and an output that cannot be written, before any work."""
-        from htf.export.answers import check_ending
-
         if self.polygons_file is not None and (self.boxes or self.boxes_file or self.names):
             raise InputError("give boxes, zones or --polygons FILE, only one of them")
         if self.boxes and self.boxes_file:
@@ -71,6 +69,8 @@ class Asking:
         if self.polygons_file is not None and len(self.by) > 1:
             raise InputError(f"polygons are named by one column, got --by {' --by '.join(self.by)}")
         if self.output is not None:
+            from htf.export.answers import check_ending  # slow to load
+
             check_ending(self.output, of_series=of_series)
             files = [*inputs, self.boxes_file, self.polygons_file]
             check_output(self.output, overwrite=self.overwrite, inputs=files)
@@ -86,12 +86,13 @@ class Asking:
 
     def question(self, domain: Domain) -> Question:
         """The question. Without any option it is about the whole map, or each zone of a release of zones."""
-        from htf.export.answers import check_layer
         from htf.query.question import Question
 
         if self.polygons_file is not None:
             return self._polygons(self.polygons_file)
         if self.output is not None:
+            from htf.export.answers import check_layer  # slow to load
+
             check_layer(self.output, domain.crs, domain.has_shapes)
         by, where = (*self.levels, *(one for one in self.by if one != PERIOD)), self.where
         if self.zones:
@@ -116,14 +117,15 @@ class Asking:
 
     def give_out(self, answer: Answer, plan: list[str]) -> None:
         """Print the answer as JSON or a table, or write it to a file, and say what may be a mistake."""
-        from htf.export.answers import write_answer
-        from htf.export.tables import to_json
-
         if self.as_json:
+            from htf.export.tables import to_json
+
             say_json(to_json(answer.to_arrow()))
         elif self.output is None:
             show_whole_answer(answer)
         if self.output is not None:
+            from htf.export.answers import write_answer  # slow to load
+
             write_answer(answer, self.output, plan, overwrite=self.overwrite)
             what = {"changes": "changes", "different people": "boxes"}
             name = what.get(answer.kind, "answers")
@@ -146,8 +148,6 @@ def odd_places(answer: Answer) -> list[str]:
     """What may be a mistake in the question, and what would be a better one."""
     from htf.query.answer import first_period
     from htf.query.columns import COUNTS
-    from htf.query.polygon_files import odd_polygons
-    from htf.query.zone_hint import zone_hint
 
     counts = answer.parts[0] if answer.parts else answer
     if counts.kind != COUNTS:
@@ -158,5 +158,8 @@ def odd_places(answer: Answer) -> list[str]:
     if frame is None:
         note = counts.asked.note(counts.inside)
         return [] if note is None else [note]
+    from htf.query.polygon_files import odd_polygons
+    from htf.query.zone_hint import zone_hint
+
     hint = zone_hint(counts.releases[0], counts) if is_one else None
     return [*odd_polygons(frame, counts), *([] if hint is None else [hint])]

@@ -17,7 +17,6 @@ from htf.query.columns import PEOPLE
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
 
     from htf.query.answer import Answer
     from htf.release.release import Release
@@ -119,15 +118,27 @@ def _made_safe(shown: Any) -> Any:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Progress]:
+def progress_bar() -> Iterator[Any]:
     """A bar on the terminal that vanishes in the end. Without a terminal there is none."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield NoBar()
+        return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    screen = console(stderr=True)
     text = TextColumn("{task.description}", markup=False)
     look = SpinnerColumn(), text, BarColumn(), TimeElapsedColumn()
-    with Progress(*look, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+    with Progress(*look, console=screen, transient=True) as bar:
         yield bar
+
+
+class NoBar:
+    """Takes what is said to a bar, where there is none."""
+
+    task_ids = (0,)
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_, **__: 0
 
 
 @contextmanager

@@ -26,9 +26,8 @@ from htf.privacy.activity import Activity
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PERSON, Protection
 
-MOST_KEPT = (
-    1000  # records per person that `auto` chooses from: fixed, so that it says nothing of the data
-)
+# Records per person that `auto` chooses from: fixed, so that it says nothing of the data.
+MOST_KEPT = 1000
 LAST_SINGLE = 16  # numbers of records up to here are points of their own
 POINTS_PER_DOUBLING = 8  # above
 SEEN = 6.0  # scales of noise: a class with more people is not empty
@@ -48,26 +47,16 @@ CLUMPS = 0.5  # of the variance if all of a person's records were in one place
 KEPT = np.unique(np.rint(2 ** np.arange(0, 20.01, 0.125)).astype(np.int64))  # the K to choose from
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """What is taken for likely before anything is measured, and how far the curve is trusted."""
-
-    tail: float  # the share of people, those with most records, whose numbers are smoothed at least
-    plain: float  # scales: a class with more people is taken as measured, whatever the curve says
-    misfit: float  # how far, relatively, true classes are from the curve
-    whole: float  # of the variance of people in a class, if they were drawn from the curve
-    free: float  # of log likelihood: the cost of a class that is not from the curve
-    off: float  # scales: what is further from the curve is a misfit, not noise
-    bend: float  # of log density, per doubling squared: the median
-    bend_spread: float  # the deviation of its log
-
-    @property
-    def bends(self) -> FloatArray:
-        """The bends of the parabolas that are tried."""
-        return -self.bend * np.exp(self.bend_spread * BENDS)
-
-
-OF_MARKS = Form(0.15, 20.0, 0.05, 0.3, 0.2, 3.0, 0.4, 0.9)
+# What is taken for likely before anything is measured, and how far the curve is trusted.
+TAIL = 0.15  # the share of people, those with most records, whose numbers are smoothed at least
+PLAIN = 20.0  # scales: a class with more people is taken as measured, whatever the curve says
+MISFIT = 0.05  # how far, relatively, true classes are from the curve
+WHOLE = 0.3  # of the variance of people in a class, if they were drawn from the curve
+FREE = 0.2  # of log likelihood: the cost of a class that is not from the curve
+OFF = 3.0  # scales: what is further from the curve is a misfit, not noise
+# Of log density, per doubling squared: the median, and the deviation of its log.
+BEND, BEND_SPREAD = 0.4, 0.9
+TRIED_BENDS = -BEND * np.exp(BEND_SPREAD * BENDS)  # of the parabolas
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -244,12 +233,11 @@ class Noisy:
     grid: Grid
     seen: FloatArray
     scale: float
-    form: Form
 
     @classmethod
     def of(cls, activity: Activity) -> Noisy:
         grid, seen = Grid.of(activity.ends), np.array(activity.counted, dtype=np.float64)
-        return cls(grid, seen, 1 / float(activity.epsilon), OF_MARKS)
+        return cls(grid, seen, 1 / float(activity.epsilon))
 
 
 def weighted_quantiles(
@@ -300,41 +288,39 @@ class Fit:
 
     @classmethod
     def of(cls, noisy: Noisy, first: int) -> Fit:
-        grid, seen, scale, form = noisy.grid, noisy.seen, noisy.scale, noisy.form
+        grid, seen, scale = noisy.grid, noisy.seen, noisy.scale
         inside, tail = first <= grid.classes, seen[first:]
-        slope, bend = (one.ravel() for one in np.meshgrid(SLOPES, form.bends, indexing="ij"))
+        slope, bend = (one.ravel() for one in np.meshgrid(SLOPES, TRIED_BENDS, indexing="ij"))
         doublings = np.log2(grid.numbers[inside] / grid.numbers[inside][0])
         density = np.exp(slope[:, None] * doublings + bend[:, None] * doublings**2 / 2)
         curve = grid.widths[inside] * density
         by_class = curve @ grid.shares[inside, first:]
-        variance = 2 * scale**2 + (form.misfit * np.maximum(tail, 0.0)) ** 2
+        variance = 2 * scale**2 + (MISFIT * np.maximum(tail, 0.0)) ** 2
         information = (by_class**2 / variance).sum(axis=1)
         best, spread = (by_class * tail / variance).sum(axis=1) / information, information**-0.5
         height = np.maximum(best + HEIGHTS[:, None] * spread, 1e-9)
         expected = height[:, :, None] * by_class
-        reach = scale + form.misfit * expected
+        reach = scale + MISFIT * expected
         log_weight = np.log(spread / np.maximum(best, spread))
         log_weight = log_weight - (np.abs(tail - expected) / reach + np.log(reach)).sum(axis=2)
-        log_weight -= (np.log(-bend / form.bend) / form.bend_spread) ** 2 / 2
-        apart = scale + form.misfit * np.maximum(seen[:first], 0.0)
-        log_weight -= np.sum(form.free + np.log(apart))
+        log_weight -= (np.log(-bend / BEND) / BEND_SPREAD) ** 2 / 2
+        apart = scale + MISFIT * np.maximum(seen[:first], 0.0)
+        log_weight -= np.sum(FREE + np.log(apart))
         return cls(first, curve, by_class, expected, log_weight)
 
     def wanted(self, noisy: Noisy, kept: NDArray[np.bool_]) -> FloatArray:
         """People at each mark, for the kept heights and parabolas."""
-        scale, form, expected = noisy.scale, noisy.form, self.expected[kept]
+        scale, expected = noisy.scale, self.expected[kept]
         tail, ends = noisy.seen[self.first :], noisy.grid.ends
         found = np.tile(np.maximum(noisy.seen, 0.0), (len(expected), 1))
         found[:, self.first :] = expected
         more = tail - expected
         # The more records people would add who are off the curve, the less likely they are.
         times = np.maximum(more, 0.0) * ends[self.first :] / np.maximum(found @ ends, 1.0)[:, None]
-        off = np.abs(more) > (form.off + DOUBT * np.log1p(times)) * scale
-        unknown = (
-            (form.misfit * expected) ** 2 + form.whole * expected + np.where(off, more, 0.0) ** 2
-        )
+        off = np.abs(more) > (OFF + DOUBT * np.log1p(times)) * scale
+        unknown = (MISFIT * expected) ** 2 + WHOLE * expected + np.where(off, more, 0.0) ** 2
         found[:, self.first :] = np.maximum(expected + more * unknown / (scale**2 + unknown), 0.0)
-        plain = self.first + np.flatnonzero(tail > form.plain * scale)
+        plain = self.first + np.flatnonzero(tail > PLAIN * scale)
         found[:, plain] = noisy.seen[plain]
         return found
 
@@ -344,7 +330,7 @@ class Fit:
         (_, parabola), expected = np.nonzero(kept), self.expected[kept]
         inside = self.first <= grid.classes
         place = grid.classes[inside] - self.first
-        island = (tail > noisy.form.plain * noisy.scale) & (expected * ISLAND < tail)
+        island = (tail > PLAIN * noisy.scale) & (expected * ISLAND < tail)
         shape = self.curve[parabola] / np.maximum(self.by_class[parabola], 1e-300)[:, place]
         shape = np.where(island[:, place], grid.even[inside], shape)
         at_marks = np.maximum(wanted, LEAST)[:, grid.classes]
@@ -363,5 +349,5 @@ def _tail_start(noisy: Noisy) -> int:
     full = np.flatnonzero(seen > SEEN * noisy.scale)
     last = int(full[-1]) if len(full) else 0
     above = seen[: last + 1].sum() - np.cumsum(seen[: last + 1])
-    few = int(np.argmax(above <= noisy.form.tail * max(seen[: last + 1].sum(), 1.0)))
+    few = int(np.argmax(above <= TAIL * max(seen[: last + 1].sum(), 1.0)))
     return min(few, max(last - 1, 0))

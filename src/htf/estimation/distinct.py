@@ -21,9 +21,8 @@ from htf.privacy.distinct import CLASS_ENDS, DistinctCounts, most_boxes, number_
 from htf.privacy.epsilon import Epsilon
 
 # Chosen by measurement: docs/measurements.md.
-OF_LARGEST_LOSS = (
-    0.3  # what a box misses, root mean square over boxes, of the most that one can miss
-)
+# What a box misses, root mean square over boxes, of the most that one can miss.
+OF_LARGEST_LOSS = 0.3
 UNEVEN_LOSS = 2.5  # by how much the share that one box misses may exceed that of all
 DEVIATIONS_OF_LOSS = 1.64  # of the noise in both bounds: one in twenty is exceeded
 DEVIATIONS_OF_PEOPLE = 3.0  # of the noise in the number of all people, which no box exceeds

@@ -199,10 +199,8 @@ class _Estimation:
         mean, variance = self.measured[halves], self.variances[halves]
         some = self.pulled[halves]
         known = learnt.posterior(noisy[some], scaled[some], single[some], level[some])
-        mean[some], variance[some] = (
-            known.mean * deviations[some],
-            known.variance * deviations[some] ** 2,
-        )
+        mean[some] = known.mean * deviations[some]
+        variance[some] = known.variance * deviations[some] ** 2
         empty = self.coarse[halves]
         empty[empty] = learnt.is_empty(
             noisy[empty], scaled[empty], single[empty], deviations[empty], self.smoothing

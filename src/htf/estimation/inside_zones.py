@@ -18,7 +18,7 @@ the records are taken to be even, give or take (`UNEVEN`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,9 +28,8 @@ from htf.frame.domain import FloatArray, IntArray
 from htf.frame.halving import Neighbourhood, halve_often
 from htf.frame.tree import RegionTree
 
-COUNTED_REGIONS = (
-    "counted_regions"  # the fact of a map that says how many regions it had before zones cut it
-)
+# The fact of a map that says how many regions it had before zones cut it.
+COUNTED_REGIONS = "counted_regions"
 INSIDE_ZONES = "inside-zones"  # the name of this estimator in a release of a map
 WITH_MAP = "with-map"  # and in that of its zones
 OWN_EPSILON = "own_epsilon"  # the fact of such zones that says what their own counts were given
@@ -104,14 +103,18 @@ class TreeErrors:
 
     layers: list[SiblingLayer]
     below: FloatArray  # the variance of each region from the counts in it and below it
-    of_root: float
 
     @classmethod
-    def of(cls, tree: RegionTree, counts: TreeCounts) -> TreeErrors:
+    def of(
+        cls, tree: RegionTree, counts: TreeCounts, of_parts: FloatArray | None = None
+    ) -> TreeErrors:
+        """Where the last regions of the tree were not counted, `of_parts` has their variances."""
         below = sum_upwards(tree, counts)[1]
+        if of_parts is not None:
+            below[len(tree) - len(of_parts) :] = of_parts
         if not np.isfinite(below).all():
             raise InputError("some regions were not counted, nor all that is in them")
-        return cls(sibling_layers(tree), below, float(below[0]))
+        return cls(sibling_layers(tree), below)
 
     def times(self, vector: FloatArray) -> FloatArray:
         """The covariance matrix of all regions, times a vector that has one number for each of them."""
@@ -120,7 +123,7 @@ class TreeErrors:
             share, _ = self._shares(layer)
             carried[layer.parents] += layer.sum(share * carried[layer.regions])
         found = np.zeros(len(vector))
-        found[0] = self.of_root * carried[0]
+        found[0] = self.below[0] * carried[0]
         for layer in self.layers:
             share, below = self._shares(layer)
             own = carried[layer.regions]
@@ -141,14 +144,9 @@ def map_errors(
     tree: RegionTree, counted: int, counts: TreeCounts, estimates: FloatArray
 ) -> TreeErrors:
     """The errors of a map, whose regions from `counted` on are parts of leaves in which nothing was counted."""
-    below = sum_upwards(tree, counts)[1]
-    parts = np.arange(counted, len(tree))
-    even = np.maximum(estimates[parts], 0.0)
-    below[parts] = UNEVEN * even**2 + ALONE * even  # so what is empty stays so
-    if not np.isfinite(below).all():
-        raise InputError("some regions were not counted, nor all that is in them")
-    below *= BEYOND_NOISE
-    return TreeErrors(sibling_layers(tree), below, float(below[0]))
+    even = np.maximum(estimates[counted:], 0.0)
+    found = TreeErrors.of(tree, counts, UNEVEN * even**2 + ALONE * even)  # what is empty stays so
+    return replace(found, below=BEYOND_NOISE * found.below)
 
 
 def fit_to_zones(

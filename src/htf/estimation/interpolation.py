@@ -42,24 +42,27 @@ def interpolate(
     estimates: FloatArray,
     priors: Sequence[Prior] = (),
     trust: FloatArray | None = None,
+    boxes: FloatArray | None = None,
 ) -> tuple[RegionTree, FloatArray, IntArray]:
     """A finer tree, in which the density of leaves leans towards fuller neighbours, and its estimates.
 
     The count of a leaf is kept. Inside the leaf the density is interpolated, with no more parts than
     needed: a leaf stays whole if it is empty, or level with its surroundings and its priors. For each
     part of a leaf, the last array has the index of that leaf in `leaves`; for other regions it has -1.
+
+    Without priors, `boxes` in cells leave all leaves whole but those on whose parts their answers depend.
     """
     if not np.all((estimates >= 0) & (estimates < LARGEST)) or np.any(tree.slabs[leaves] > 0):
         raise InputError(
             "leaves must not be cut, and their counts must be neither negative nor absurdly large"
         )
     known = np.zeros(trust_shape(tree.high[0], 0)) if trust is None else trust
-    finer, leaf = _divide(tree, leaves, estimates, priors, known)
+    finer, leaf = _divide(tree, leaves, estimates, priors, known, boxes)
     found = np.concatenate([estimates, np.zeros(len(finer) - len(tree))])
     turns = Neighbourhood(finer, all_boxes=False)
     expectation = Expectation(finer, turns.turns, priors, known)
     for step in turns.steps:
-        new = step.among(step.left >= len(tree))
+        new = step.among(np.flatnonzero(step.left >= len(tree)))
         total = found[new.cut]
         left = rounded(total * expectation.share(new, found))
         found[new.left], found[new.left + 1] = left, total - left
@@ -72,12 +75,13 @@ def _divide(
     estimates: FloatArray,
     priors: Sequence[Prior],
     trust: FloatArray,
+    boxes: FloatArray | None,
 ) -> tuple[RegionTree, IntArray]:
     """The finer tree and, for each of its regions that is a part of a leaf, the index of that leaf.
 
     Parts are divided again while the priors are uneven in them: a large leaf may hold much of their detail.
     """
-    finer, turns = tree.copy(), Neighbourhood(tree)
+    finer, turns = tree, Neighbourhood(tree)
     moved = _moved_records(turns, leaves, estimates, Expectation(tree, turns.turns, priors, trust))
     parts, owner = leaves, np.arange(len(leaves))
     found: list[tuple[IntArray, IntArray]] = []  # parts that stay whole, and their leaves
@@ -94,9 +98,11 @@ def _divide(
             )
             moved[full] = np.maximum(moved[full], by_priors)
         some = _largest(moved, LEAST_MOVED, room)
+        if boxes is not None:
+            some = _needed(tree, turns, leaves, some, boxes)
         found.append((parts[~some], owner[~some]))
         cut, steps = parts[some], np.full(int(some.sum()), FINER)
-        finer.make_room(len(cut) * (2 ** (FINER + 1) - 2))
+        finer = finer.copy(len(cut) * (2 ** (FINER + 1) - 2))
         parts, of = halve_often(finer, cut, had[some], steps)
         owner = owner[some][of]
         if not priors:
@@ -109,6 +115,38 @@ def _divide(
     for some_parts, owners in found:
         leaf[some_parts] = owners
     return finer, leaf
+
+
+def _needed(
+    tree: RegionTree,
+    turns: Neighbourhood,
+    leaves: IntArray,
+    divided: NDArray[np.bool_],
+    boxes: FloatArray,
+) -> NDArray[np.bool_]:
+    """Which of the leaves that are divided boxes cut, or have parts on which the parts of those depend.
+
+    A region that had n turns is cut by what is known of regions beside it that had n at most. So if parts of a leaf are
+    needed down to those that had n, then parts of leaves beside it are needed down to those that had n - 1.
+    """
+    some, had, ends = leaves[divided], turns.turns, tree.dimensions
+    low, high = tree.low[some], tree.high[some]
+    is_divided, reach = np.zeros(len(tree), dtype=np.bool_), np.zeros(len(tree), dtype=np.int64)
+    is_divided[some] = True
+    for begin, end in zip(boxes[:, :ends], boxes[:, ends:], strict=True):
+        touched = np.all((low <= end) & (high >= begin), axis=1)
+        cut = some[touched & ~np.all((low >= begin) & (high <= end), axis=1)]
+        reach[cut] = had[cut] + FINER
+    beside = turns.neighbours[some].reshape(len(some), -1)
+    rows, columns = np.nonzero(is_divided[beside])
+    pair = some[rows], beside[rows, columns]
+    one, other = np.concatenate(pair), np.concatenate(pair[::-1])
+    while True:
+        deepest = np.minimum(reach[one], had[one] + FINER) - 1
+        lent = np.where(reach[one] > had[one], deepest, 0)
+        if np.all(lent <= reach[other]):
+            return (reach > had)[leaves]
+        np.maximum.at(reach, other, lent)
 
 
 def _moved_records(

@@ -193,10 +193,8 @@ def add_up(
     estimates, variances = own.copy(), own_variances.copy()
     for layer in reversed(layers):
         parents = layer.parents
-        below, below_variance = (
-            layer.sum(estimates[layer.regions]),
-            layer.sum(variances[layer.regions]),
-        )
+        below = layer.sum(estimates[layer.regions])
+        below_variance = layer.sum(variances[layer.regions])
         own_variance = own_variances[parents]
         no_own, both = own_variance == UNKNOWN, own_variance + below_variance < UNKNOWN
         share = np.where(no_own & (below_variance < UNKNOWN), 1.0, 0.0)

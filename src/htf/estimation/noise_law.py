@@ -8,17 +8,16 @@ difference of two geometric variables, so its cumulants are known exactly.
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.estimation.level import LEVEL
+from htf.estimation import level
 from htf.frame.domain import FloatArray, IntArray
 from htf.privacy.epsilon import UNITS_PER_EPSILON
 
 # Half the width of an interval around a sum of much independent noise, in standard deviations.
-NORMAL_DEVIATIONS = round(NormalDist().inv_cdf((1 + LEVEL) / 2), 2)
+NORMAL_DEVIATIONS = level.NORMAL_DEVIATIONS
 
 # Excess kurtosis of a sum of equal continuous Laplace variables, and the number of standard
 # deviations within which it lies at LEVEL. The tests compute them anew.
@@ -26,9 +25,8 @@ KURTOSES = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0])
 QUANTILES = np.array([1.959964, 1.977800, 1.995667, 2.028421, 2.056502, 2.080412, 2.118303])
 
 MOST_EXPONENT = 200.0  # of a scalar variance, which is then never quite zero
-LEAST_VARIANCE = (
-    1e-100  # at an epsilon of hundreds a variance underflows, and its inverse overflows
-)
+# At an epsilon of hundreds a variance underflows, and its inverse overflows.
+LEAST_VARIANCE = 1e-100
 
 
 def count_scales(epsilon_units: IntArray) -> FloatArray:

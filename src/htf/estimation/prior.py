@@ -8,6 +8,7 @@ along with the data. Estimates then count records per unit of prior measure inst
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -31,9 +32,8 @@ MOST_AXES = 5  # a box is made of up to 6**axes sums
 # Of the measure. The rest is even over all cells: a prior may be wrong, and where it is zero there
 # must be room for records still.
 PRIOR_SHARE = 0.9
-LARGEST_WEIGHT = (
-    2**31
-)  # whole numbers up to this, for at most MOST_PRIOR_CELLS of them add up exactly
+# Whole numbers up to this, for at most MOST_PRIOR_CELLS of them add up exactly.
+LARGEST_WEIGHT = 2**31
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,9 +279,10 @@ class Prior(ReadOnlyArrays):
         ]
         mass = np.zeros(len(regions))
         for some in product(*spans):
-            share = np.prod([part.share for part in some], axis=0)
+            begin, end, shares = zip(*some, strict=True)
+            share = np.prod(shares, axis=0)
             if share.any():
-                mass += share * self._sums([part.begin for part in some], [p.end for p in some])
+                mass += share * self._sums(begin, end)
         even = tree.cells(regions) / float(np.prod(shape, dtype=np.float64))
         return np.asarray(PRIOR_SHARE * mass / self._total + (1 - PRIOR_SHARE) * even)
 
@@ -297,7 +298,7 @@ class Prior(ReadOnlyArrays):
             np.cumsum(table, axis=axis, out=table)
         return table.ravel()
 
-    def _sums(self, begin: list[IntArray], end: list[IntArray]) -> IntArray:
+    def _sums(self, begin: Sequence[IntArray], end: Sequence[IntArray]) -> IntArray:
         """Of the weights of the prior's cells from `begin` to `end`, by their corners."""
         total = np.zeros(len(begin[0]), dtype=np.int64)
         for corner in product((0, 1), repeat=len(begin)):
@@ -320,13 +321,8 @@ def all_priors(given: object) -> tuple[Prior, ...]:
     return tuple(several)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Span:
-    """Cells of a prior along one axis, and the share of each that a region covers."""
-
-    begin: IntArray
-    end: IntArray
-    share: FloatArray
+# Cells of a prior along one axis, from one to another, and the share of each that a region covers.
+_Span = tuple[IntArray, IntArray, FloatArray]
 
 
 def _spans(low: IntArray, high: IntArray, cells: int, own: int) -> tuple[_Span, _Span, _Span]:
@@ -341,11 +337,8 @@ def _spans(low: IntArray, high: IntArray, cells: int, own: int) -> tuple[_Span, 
     last = np.where(inside, 0, after) / cells
     whole = np.where(inside, start, start + (before > 0))
     behind = np.minimum(stop, own - 1)
-    return (
-        _Span(start, start + 1, first),
-        _Span(whole, stop, np.ones(len(low))),
-        _Span(behind, behind + 1, last),
-    )
+    middle = whole, stop, np.ones(len(low))
+    return (start, start + 1, first), middle, (behind, behind + 1, last)
 
 
 def read_weights(values: object) -> NDArray[Any]:

@@ -69,8 +69,8 @@ class _Layer:
     regions: IntArray
     beside: IntArray
 
-    def among(self, chosen: Any) -> _Layer:
-        return _Layer(self.regions[chosen], self.beside[:, chosen])
+    def among(self, chosen: IntArray) -> _Layer:
+        return _Layer(self.regions.take(chosen), self.beside.take(chosen, axis=1))
 
 
 class Neighbourhood:
@@ -94,7 +94,7 @@ class Neighbourhood:
         self.neighbours = np.zeros((size if all_boxes else 0, axes, 2), dtype=np.int64)
         self.steps: list[Step] = []
         root = _Layer(np.zeros(1, dtype=np.int64), np.zeros((2 * axes, 1), dtype=np.int64))
-        layer = root.among(tree.slabs[:1] > 0)
+        layer = root.among(np.flatnonzero(tree.slabs[:1]))
         for turn, axis in enumerate(halving_axes(tree.high[0])):
             layer = self._take_turn(turn, axis, layer)
         halves = 2 * sum(len(step.cut) for step in self.steps)
@@ -107,7 +107,7 @@ class Neighbourhood:
 
     def _take_turn(self, turn: int, axis: int, layer: _Layer) -> _Layer:
         now = self._tree.axis[layer.regions] == axis
-        cut, waiting = layer.among(now), layer.among(~now)
+        cut, waiting = (layer.among(np.flatnonzero(some)) for some in (now, ~now))
         left = self._tree.first_child[cut.regions]
         self._check_turn(axis, cut.regions, left, waiting.regions)
         if len(left) == 0:
@@ -126,8 +126,8 @@ class Neighbourhood:
 
     def _check_turn(self, axis: int, cut: IntArray, left: IntArray, waiting: IntArray) -> None:
         """Check that regions are cut in the middle, or have only one cell along this axis."""
-        low, high = self._tree.low[cut, axis], self._tree.high[cut, axis]
-        in_middle = self._tree.high[left, axis] == (low + high) // 2
+        low, high = self._tree.low[:, axis], self._tree.high[:, axis]
+        in_middle = high[left] == (low[cut] + high[cut]) // 2
         if not np.all(in_middle) or np.any(self.widths(waiting, axis) > 1):
             raise InputError(NO_HALVES)
 

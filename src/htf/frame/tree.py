@@ -128,7 +128,7 @@ class RegionTree:
         """
         if regions is None:
             return cell_counts(self.low, self.high)
-        return cell_counts(self._low[regions], self._high[regions])
+        return cell_counts(self._low.take(regions, axis=0), self._high.take(regions, axis=0))
 
     def layers(self, first: int = 0) -> list[IntArray]:
         """Group regions by depth, in ascending order.
@@ -335,24 +335,13 @@ class RegionTree:
         depth = np.repeat(self._depth[regions] + 1, slabs)
         return self._append(regions, axes, slabs, low, high, depth)
 
-    def make_room(self, more: int) -> None:
-        """Make room for more regions at once, so that arrays are moved only once.
+    def copy(self, more: int = 0) -> RegionTree:
+        """Copy the tree. The copy can be cut further on its own.
 
         Parameters
         ----------
         more : int
-            How many regions are to come.
-
-        Examples
-        --------
-        >>> tree.make_room(1000)
-        >>> len(tree)
-        3
-        """
-        self._reserve(self._size + more)
-
-    def copy(self) -> RegionTree:
-        """Copy the tree. The copy can be cut further on its own.
+            How many regions are to come: with room for them, arrays are moved only once.
 
         Returns
         -------
@@ -365,8 +354,7 @@ class RegionTree:
         3
         """
         copy = RegionTree(self.high[0])
-        for name in COLUMNS:
-            setattr(copy, name, getattr(self, name)[: self._size].copy())
+        copy._take_rows(self, self._size + more)
         copy._size = self._size
         return copy
 
@@ -413,7 +401,9 @@ class RegionTree:
         if np.bincount(owners).max(initial=0) > 1 or np.any(slabs < 2):
             raise InputError(NO_TREE)
         axes = np.argmax(low[first + 1] != low[owners], axis=1)
-        cuts = low[np.delete(np.arange(len(parent)), [0, *first]), np.repeat(axes, slabs - 1)]
+        cuts = low[
+            np.delete(np.arange(len(parent)), np.append(0, first)), np.repeat(axes, slabs - 1)
+        ]
         wanted_low, wanted_high = _slabs_of(low, high, owners, axes, slabs, cuts)
         same = np.array_equal(low[1:], wanted_low) and np.array_equal(high[1:], wanted_high)
         if not same or np.any(low >= high):
@@ -492,12 +482,18 @@ class RegionTree:
 
     def _reserve(self, size: int) -> None:
         capacity = len(self._parent)
-        if size <= capacity:
-            return
+        if size > capacity:
+            self._take_rows(self, max(size, 2 * capacity))
+
+    def _take_rows(self, other: RegionTree, capacity: int) -> None:
+        """Copy a tree into arrays with room for so many. They are cut out of one, which the system gives in large pages."""
+        numbers = np.empty(capacity * (len(COLUMNS) + 2 * (self.dimensions - 1)), dtype=np.int64)
+        end = 0
         for name in COLUMNS:
-            old = getattr(self, name)[: self._size]
-            room = np.empty((max(size, 2 * capacity), *old.shape[1:]), dtype=np.int64)
-            room[: self._size] = old
+            old = getattr(other, name)[: other._size]
+            start, end = end, end + capacity * (old.size // other._size)
+            room = numbers[start:end].reshape(capacity, *old.shape[1:])
+            room[: other._size] = old
             setattr(self, name, room)
 
 
@@ -506,7 +502,7 @@ def _slabs_of(
 ) -> tuple[IntArray, IntArray]:
     """The slabs of owners: as wide as these, but along its axis each begins at a cut, where the last one ends."""
     parents, first = np.repeat(owners, slabs), np.cumsum(slabs) - slabs
-    low, high = low[parents], high[parents]
+    low, high = low.take(parents, axis=0), high.take(parents, axis=0)
     later, along = np.delete(np.arange(len(parents)), first), np.repeat(axes, slabs - 1)
     low[later, along] = high[later - 1, along] = cuts
     return low, high

@@ -265,11 +265,19 @@ def parameter(default: Any, parse: Any, help: str) -> Any:
     )
 
 
-def read_integer(name: str, text: str) -> int:
-    try:
-        return numerals.whole(text)
-    except ValueError:
-        raise InputError(f"{name} must be a whole number, got {text!r}") from None
+def _reader(read: Callable[[str], Any], wanted: str) -> Callable[[str, str], Any]:
+    def reader(name: str, text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError:
+            raise InputError(f"{name} must be {wanted}, got {text!r}") from None
+
+    return reader
+
+
+read_integer = _reader(numerals.whole, "a whole number")
+read_number = _reader(numerals.decimal, "a number")
+read_share = _reader(numerals.decimal, "a number between 0 and 1")
 
 
 def read_optional_integer(name: str, text: str) -> int | None:
@@ -285,20 +293,6 @@ def read_epsilon(name: str, text: str) -> Epsilon:
 
 def read_text(name: str, text: str) -> str:  # noqa: ARG001
     return text
-
-
-def read_number(name: str, text: str) -> float:
-    try:
-        return numerals.decimal(text)
-    except ValueError:
-        raise InputError(f"{name} must be a number, got {text!r}") from None
-
-
-def read_share(name: str, text: str) -> float:
-    try:
-        return numerals.decimal(text)
-    except ValueError:
-        raise InputError(f"{name} must be a number between 0 and 1, got {text!r}") from None
 
 
 def check_share(name: str, share: float) -> None:

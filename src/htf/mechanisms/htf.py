@@ -103,18 +103,16 @@ class Htf(Mechanism):
 
     def check(self) -> None:
         check_share("total_share", self.total_share)
-        if not 0 <= self.last_share < 1:
-            raise InputError(f"last_share must be at least 0 and below 1, got {self.last_share}")
         if not LEAST_LEAF_SIGNAL <= self.leaf_signal < float("inf"):
             raise InputError(
                 f"leaf_signal must be at least {LEAST_LEAF_SIGNAL}, got {self.leaf_signal}"
             )
-        if not 1 <= self.halvings <= 12:
-            raise InputError(f"halvings must be between 1 and 12, got {self.halvings}")
-        if not 1 <= self.growth <= 16:
-            raise InputError(f"growth must be between 1 and 16, got {self.growth}")
-        if not 0 <= self.look_share < 1:
-            raise InputError(f"look_share must be at least 0 and below 1, got {self.look_share}")
+        for name, share in (("last_share", self.last_share), ("look_share", self.look_share)):
+            if not 0 <= share < 1:
+                raise InputError(f"{name} must be at least 0 and below 1, got {share}")
+        for name, value, most in (("halvings", self.halvings, 12), ("growth", self.growth, 16)):
+            if not 1 <= value <= most:
+                raise InputError(f"{name} must be between 1 and {most}, got {value}")
         if self.foresight != 0 and not 1 <= self.foresight <= 16:
             raise InputError(f"foresight must be 0, or between 1 and 16, got {self.foresight}")
 

@@ -12,7 +12,6 @@ are never looked at, so the distribution of the release is the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,12 +117,12 @@ class HtfPaper(Mechanism):
         if len(nodes) == 0:
             return nodes
         axes = choose_axes(window.tree, nodes, height, axis_order)
-        label = f"height {height}: splits"
-        choose = find_split_points if self.split == "search" else score_all_split_points
-        cuts = yield from choose(
-            window, nodes, axes, self.epsilon_partition_level, self.search_rounds, label
-        )
-        return window.tree.split(nodes, axes, cuts).ravel()
+        cuts = Cuts(window, nodes, axes, f"height {height}: splits")
+        if self.split == "search":
+            steps = cuts.find_split_points(self.epsilon_partition_level, self.search_rounds)
+        else:
+            steps = cuts.score_all_split_points(self.epsilon_partition_level)
+        return window.tree.split(nodes, axes, (yield from steps)).ravel()
 
     def _choose_height(self, window: Window) -> Steps[tuple[int, dict[str, Any]]]:
         """floor(log2(noisy total * epsilon / 10)), between 0 and what the grid can use."""
@@ -193,27 +192,15 @@ class CountBudget:
         return Epsilon(self._epsilon_data.units - sum(s.units for s in self._shares[height:]))
 
 
-class Leaves:
-    """Collects leaves as they are found, each with one raw count."""
-
-    def __init__(self) -> None:
-        self._regions: list[IntArray] = []
-        self._counts: list[IntArray] = []
-        self._scales: list[FloatArray] = []
+class Leaves(list[tuple[IntArray, IntArray, FloatArray]]):
+    """Collects leaves as they are found, each with one raw count and its scale."""
 
     def add(self, regions: IntArray, noisy_counts: IntArray, epsilon: Epsilon) -> None:
-        self._regions.append(regions)
-        self._counts.append(noisy_counts)
-        self._scales.append(np.full(len(regions), 1 / float(epsilon)))
+        self.append((regions, noisy_counts, np.full(len(regions), 1 / float(epsilon))))
 
     def histogram(self, facts: dict[str, Any]) -> Histogram:
-        return Histogram(
-            leaves=np.concatenate(self._regions),
-            estimates=np.concatenate(self._counts),
-            scales=np.concatenate(self._scales),
-            estimator="last-count",
-            facts=facts,
-        )
+        regions, counts, scales = (np.concatenate(column) for column in zip(*self, strict=True))
+        return Histogram(regions, counts, scales, "last-count", facts)
 
 
 def deepest_useful_height(domain: Domain) -> int:
@@ -224,98 +211,71 @@ def deepest_useful_height(domain: Domain) -> int:
 def choose_axes(tree: RegionTree, nodes: IntArray, height: int, axis_order: list[int]) -> IntArray:
     """The axis whose turn it is at this height, or the next one that is not down to one cell."""
     axes = np.full(len(nodes), -1, dtype=np.int64)
-    for axis in _from_turn(axis_order, height):
+    for step in range(len(axis_order)):
+        axis = axis_order[(height + step) % len(axis_order)]
         widths = tree.high[nodes, axis] - tree.low[nodes, axis]
         axes[(axes < 0) & (widths > 1)] = axis
     return axes
 
 
-def _from_turn(axis_order: list[int], height: int) -> Iterator[int]:
-    for step in range(len(axis_order)):
-        yield axis_order[(height + step) % len(axis_order)]
+class Cuts:
+    """Chooses where to cut the nodes of a level, in cells. Noisy objectives of candidates are bought once each, and
+    remembered."""
 
+    def __init__(self, window: Window, nodes: IntArray, axes: IntArray, label: str) -> None:
+        self._window, self._nodes, self._axes, self._label = window, nodes, axes, label
+        self._low, self._high = window.tree.low[nodes, axes], window.tree.high[nodes, axes]
+        self._candidates, self._values = np.empty((2, len(nodes), 0), dtype=np.int64)
 
-def find_split_points(
-    window: Window,
-    nodes: IntArray,
-    axes: IntArray,
-    epsilon: Epsilon,
-    rounds: int,
-    label: str,
-) -> Steps[IntArray]:
-    """[HTF, Alg. 1], for all nodes of a level at once. Returns where to cut, in cells.
+    def find_split_points(self, epsilon: Epsilon, rounds: int) -> Steps[IntArray]:
+        """[HTF, Alg. 1], for all nodes of a level at once.
 
-    k = 1 … U - 1 cells go to the left child. The search holds an interval [l, r] and its best
-    candidate k, and tries the middles of [l, k] and [k, r]. A candidate is scored once.
-    """
-    low, high = window.tree.low[nodes, axes], window.tree.high[nodes, axes]
-    scores = Scores(window, nodes, axes, low, epsilon // (2 * rounds + 1), label)
-    left, right = np.ones_like(low), high - low
-    middle = left + (right - left) // 2
-    middle_score = (yield from scores.of(middle[:, None]))[:, 0]
-    for _ in range(rounds):
-        before, after = left + (middle - left) // 2, middle + (right - middle) // 2
-        new = yield from scores.of(np.stack([before, after], axis=1))
-        best = np.argmin(np.stack([middle_score, new[:, 0], new[:, 1]]), axis=0)  # ties: the middle
-        left, middle, right = (
-            np.choose(best, [before, left, middle]),
-            np.choose(best, [middle, before, after]),
-            np.choose(best, [after, middle, right]),
-        )
-        middle_score = np.choose(best, [middle_score, new[:, 0], new[:, 1]])
-    return low + middle
+        k = 1 … U - 1 cells go to the left child. The search holds an interval [l, r] and its best
+        candidate k, and tries the middles of [l, k] and [k, r]. A candidate is scored once.
+        """
+        each = epsilon // (2 * rounds + 1)
+        left, right = np.ones_like(self._low), self._high - self._low
+        middle = left + (right - left) // 2
+        middle_score = (yield from self._scores(middle[:, None], each))[:, 0]
+        for _ in range(rounds):
+            before, after = left + (middle - left) // 2, middle + (right - middle) // 2
+            new = yield from self._scores(np.stack([before, after], axis=1), each)
+            scores = np.stack([middle_score, new[:, 0], new[:, 1]])
+            best = np.argmin(scores, axis=0)  # ties: the middle
+            left, middle, right = (
+                np.choose(best, [before, left, middle]),
+                np.choose(best, [middle, before, after]),
+                np.choose(best, [after, middle, right]),
+            )
+            middle_score = np.choose(best, scores)
+        return self._low + middle
 
-
-class Scores:
-    """Noisy objectives of a level's candidates, each bought once and remembered."""
-
-    def __init__(
-        self,
-        window: Window,
-        nodes: IntArray,
-        axes: IntArray,
-        low: IntArray,
-        epsilon: Epsilon,
-        label: str,
-    ) -> None:
-        self._window, self._nodes, self._axes, self._low = window, nodes, axes, low
-        self._epsilon, self._label = epsilon, label
-        self._candidates = np.empty((len(nodes), 0), dtype=np.int64)
-        self._values = np.empty((len(nodes), 0), dtype=np.int64)
-
-    def of(self, candidates: IntArray) -> Steps[IntArray]:
+    def _scores(self, candidates: IntArray, epsilon: Epsilon) -> Steps[IntArray]:
         """The noisy objective of each node's candidates, one column each."""
-        for column in range(candidates.shape[1]):
-            self._candidates = np.column_stack([self._candidates, candidates[:, column]])
         known = self._values.shape[1]
+        self._candidates = np.column_stack([self._candidates, candidates])
         places = np.argmax(self._candidates[:, None, :] == candidates[:, :, None], axis=2)
-        fresh_rows, fresh_columns = np.nonzero(places == known + np.arange(candidates.shape[1]))
-        values = np.zeros((len(self._nodes), candidates.shape[1]), dtype=np.int64)
-        if len(fresh_rows):
-            cuts = self._low[fresh_rows] + candidates[fresh_rows, fresh_columns]
-            values[fresh_rows, fresh_columns] = yield from self._window.score_splits(
-                self._nodes[fresh_rows], self._axes[fresh_rows], cuts, self._epsilon, self._label
+        rows, columns = np.nonzero(places == known + np.arange(candidates.shape[1]))
+        values = np.zeros(candidates.shape, dtype=np.int64)
+        if len(rows):
+            cuts = self._low[rows] + candidates[rows, columns]
+            values[rows, columns] = yield from self._window.score_splits(
+                self._nodes[rows], self._axes[rows], cuts, epsilon, self._label
             )
         self._values = np.column_stack([self._values, values])
         return np.take_along_axis(self._values, places, axis=1)
 
-
-def score_all_split_points(
-    window: Window,
-    nodes: IntArray,
-    axes: IntArray,
-    epsilon: Epsilon,
-    rounds: int,  # noqa: ARG001
-    label: str,
-) -> Steps[IntArray]:
-    """The paper's baseline: all U - 1 candidates, each with an equal share of the level's budget."""
-    low, high = window.tree.low[nodes, axes], window.tree.high[nodes, axes]
-    candidates = high - low - 1
-    first = np.cumsum(candidates) - candidates
-    owner = np.repeat(np.arange(len(nodes)), candidates)
-    cuts = low[owner] + 1 + np.arange(len(owner)) - first[owner]
-    shares = (epsilon.units // candidates)[owner]
-    noisy = yield from window.score_splits(nodes[owner], axes[owner], cuts, shares, label)
-    order = np.lexsort((noisy, owner))  # within a node the smallest first, ties to the lowest cut
-    chosen: IntArray = cuts[order[first]]
-    return chosen
+    def score_all_split_points(self, epsilon: Epsilon) -> Steps[IntArray]:
+        """The paper's baseline: all U - 1 candidates, each with an equal share of the level's budget."""
+        candidates = self._high - self._low - 1
+        first = np.cumsum(candidates) - candidates
+        owner = np.repeat(np.arange(len(candidates)), candidates)
+        cuts = self._low[owner] + 1 + np.arange(len(owner)) - first[owner]
+        shares = (epsilon.units // candidates)[owner]
+        question = self._nodes[owner], self._axes[owner], cuts, shares, self._label
+        noisy = yield from self._window.score_splits(*question)
+        order = np.lexsort(
+            (noisy, owner)
+        )  # within a node the smallest first, ties to the lowest cut
+        chosen: IntArray = cuts[order[first]]
+        return chosen

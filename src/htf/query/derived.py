@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.base.read_only import ReadOnlyArrays, make_read_only
+from htf.base.compiled import FEW, few, nothing_asked
+from htf.base.read_only import ReadOnlyArrays
 from htf.estimation.expectation import STEP, Expectation
 from htf.estimation.homogeneous import FROM_LEAVES
 from htf.estimation.inside_zones import COUNTED_REGIONS, INSIDE_ZONES, counted_tree, regions_before
@@ -29,9 +30,11 @@ from htf.frame.tree import RegionTree
 from htf.query.boxes import axis_table
 from htf.query.columns import place
 from htf.query.index import BoxIndex
+from htf.query.kernels import snap_rows
 from htf.query.unsure import are_unsure
 
 if TYPE_CHECKING:
+    from htf.query.asked import AskedRows
     from htf.query.tree_index import NestedParts, TreeIndex
     from htf.release.release import Release
 
@@ -131,10 +134,11 @@ class Derived(ReadOnlyArrays):
     @cached_property
     def nested(self) -> NestedParts | None:
         """The parts, nested in their leaves; None where no leaf can be divided."""
+        return None if self._divided is None else self._nest(self._divided)
+
+    def _nest(self, divided: Divided) -> NestedParts:
         from htf.query.tree_index import NestedParts
 
-        if (divided := self._divided) is None:
-            return None
         return NestedParts.of(self.tree, divided.tree, divided.estimates / self.worth.each)
 
     @cached_property
@@ -147,16 +151,19 @@ class Derived(ReadOnlyArrays):
     def tree_index(self) -> TreeIndex | None:
         """The index for estimates that use every count in the tree, so that their errors are
         correlated; None for other estimators."""
-        from htf.query.tree_index import ESTIMATORS, TreeIndex  # slow to load
+        from htf.query.tree_index import ESTIMATORS  # slow to load
 
-        if self.estimator not in ESTIMATORS:
-            return None
+        return self._tree_index(self.nested) if self.estimator in ESTIMATORS else None
+
+    def _tree_index(self, nested: NestedParts | None) -> TreeIndex:
+        from htf.query.tree_index import TreeIndex
+
         return TreeIndex(
             self.tree,
             self.tree_counts,
             self.leaves,
             self.estimates,
-            self.nested,
+            nested,
             self.worth,
             grown=self.estimator in (FROM_LEAVES, INSIDE_ZONES),
         )
@@ -165,6 +172,15 @@ class Derived(ReadOnlyArrays):
     def answering_index(self) -> BoxIndex | TreeIndex:
         """The index that gives counts their intervals."""
         return self.tree_index or self.index
+
+    def index_for(self, asked: AskedRows) -> BoxIndex | TreeIndex:
+        """The index that answers these. The first one of a process divides only the leaves that a few boxes need."""
+        is_plain = self.estimator == FROM_LEAVES and not self.priors
+        if not (is_plain and nothing_asked() and len(asked.rows) <= FEW):
+            return self.answering_index
+        with few(0):
+            boxes = snap_rows(asked.rows, axis_table(asked.domain.axes))
+        return self._tree_index(self._nest(self._divide(boxes)))
 
     def answer_cells(self, low: FloatArray | IntArray, high: FloatArray | IntArray) -> FloatArray:
         """The columns of an answer (htf.query.columns), one row per box, for boxes in cells."""
@@ -209,9 +225,13 @@ class Derived(ReadOnlyArrays):
             return None
         if self.cut is not None:
             return self.cut.divided()
+        return self._divide()
+
+    def _divide(self, boxes: FloatArray | None = None) -> Divided:
         # The estimates of halves add up exactly, so those of all regions follow from the leaves.
-        all_estimates = sum_leaves(self.tree, self.leaves, self.estimates)
-        return Divided(*interpolate(self.tree, self.leaves, all_estimates, self.priors, self.trust))
+        estimates = sum_leaves(self.tree, self.leaves, self.estimates)
+        known = self.priors, self.trust
+        return Divided(*interpolate(self.tree, self.leaves, estimates, *known, boxes))
 
 
 def _fixed(array: NDArray[T]) -> NDArray[T]:

@@ -280,8 +280,8 @@ class Question:
         from htf.query.boxes import count_rows
 
         source = self._source(release)
-        answer = count_rows(self.rows(source.domain), source.derived.answering_index)
-        return _by(source, answer)
+        asked = self.rows(source.domain)
+        return _by(source, count_rows(asked, source.derived.index_for(asked)))
 
     def _source(self, release: Release) -> Release:
         """The zones of a map inside zones, if names are asked for that the map does not have."""

@@ -12,14 +12,16 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from htf.errors import HtfError, InputError, MissingExtraError, OutputError, ReleaseFileError
@@ -53,6 +55,7 @@ from htf.release.named_columns import (
     ZONES,
     content_of_zones,
     label_columns,
+    spread,
     with_outlines,
     zone_lists,
     zone_type,
@@ -60,22 +63,20 @@ from htf.release.named_columns import (
 from htf.release.parquet_pages import PageError, column_size
 from htf.release.release import MeasurementTable, Release
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
 KEY, GEO = b"htf", b"geo"
 NO_LINE = MOST_LINES  # of the ledger: after all of them
 BACKGROUND = "background"  # the column, and the member of the header, of what earlier releases of a series count
-INSIDE, INNER = (
-    "inside_zones",
-    "inner",
-)  # the header of a map inside zones, and the column that has their file
+# The fields of a release that the header has under their own names.
+AS_THEY_ARE = ("mechanism", "parameters", "facts", "estimator", "noise", "private")
+# The header of a map inside zones, and the column that has their file.
+INSIDE, INNER = "inside_zones", "inner"
 LONGEST_FOOTER = 4 * LONGEST_HEADER  # bytes; pyarrow writes the header twice
 # What the columns may come to in memory: a release of any size is below 30 times its file.
 SMALL, MOST_TIMES = 2**26, 128  # bytes; times the size of the file
 BYTES_OF_A_VALUE = 12  # with its place in a list
 OUTLINE = 93  # bytes of a rectangle
+# Bytes: what is larger, glibc gives back to the system at once, whatever was freed before.
+MOST_KEPT = 2**25 - 2**13
 SUFFIXES = (".parquet", ".geoparquet", ".pq")
 
 
@@ -83,8 +84,6 @@ def save(
     release: Release, path: Path, *, overwrite: bool = False, budget: Budget | None = None
 ) -> None:
     """Write the file, whole or not at all. `budget` knows which older release may be written over."""
-    import pyarrow as pa
-
     check_release_name(path)
     table = _to_table(release)
 
@@ -93,20 +92,12 @@ def save(
         with pa.OSFile(str(unfinished), "wb") as sink:
             _write(table, sink)
 
-    write_whole(
-        path,
-        write,
-        overwrite=overwrite,
-        by_release=True,
-        budget=budget,
-    )
+    write_whole(path, write, overwrite=overwrite, by_release=True, budget=budget)
 
 
 def _write(table: pa.Table, sink: pa.NativeFile) -> None:
-    import pyarrow.parquet as pq
-
     # Texts and outlines may be long: a list of different ones would only be in the way of reading them.
-    short = [name for name in _leaf_columns(table.schema) if not _is_long(table.schema, name)]
+    short = [name for name, kind in _stored_columns(table.schema) if not _is_long(kind)]
     options = {"compression": "zstd", "write_page_checksum": True, "use_dictionary": short}
     pq.write_table(table, sink, write_statistics=short, **options)
 
@@ -121,7 +112,15 @@ def check_release_name(path: Path) -> None:
 
 def load(path: Path) -> Release:
     """Read a release, and refuse a file that is damaged, foreign, changed or from the future."""
+    _keep_memory()
     return read(path).release
+
+
+def _keep_memory() -> None:
+    """Have the C library keep what arrays leave free, in large pages. It keeps as much as was freed at once so far, and
+    NumPy asks for large pages for what is large. Page by page, memory takes a fifth of the time of a first answer."""
+    np.empty(MOST_KEPT, np.uint8)
+    _ = np.empty(MOST_KEPT - 2**13, np.uint8), np.empty(MOST_KEPT - 2**21, np.uint8)
 
 
 @dataclass(frozen=True)
@@ -141,9 +140,11 @@ def read(path: Path) -> Contents:
 
 def _read(opened: AbstractContextManager[_File], path: Path) -> Contents:
     with opened as file:
-        metadata = _metadata(file)
-        header = _read_header(metadata, path)
+        metadata = file.metadata
+        if KEY not in metadata:
+            raise ReleaseFileError(f"{path} is a Parquet file, but not a release of htf")
         with _said_of(path):
+            header = read_header(metadata[KEY], path)
             domain = Domain.from_dict(header["domain"])
             _check_known_crs(domain.crs)
             names = _check_columns(file, header, domain)
@@ -221,10 +222,12 @@ class _File:
     source: pa.NativeFile
     reader: pq.ParquetFile
 
+    @property
+    def metadata(self) -> dict[bytes, bytes]:
+        return self.reader.schema_arrow.metadata or {}
+
     def read(self, names: list[str], packed: list[str]) -> pa.Table:
         """These columns, whose size was checked. Those that are packed stay so for now."""
-        import pyarrow.parquet as pq
-
         reader = self.reader
         if packed:
             options = {"page_checksum_verification": True, "read_dictionary": packed}
@@ -236,9 +239,6 @@ class _File:
 def _opened(path: Path, content: bytes | None = None) -> Iterator[_File]:
     """A Parquet file, or the one whose content is stored in it. Whatever goes wrong while it is read is about the file: a single bit may make
     pyarrow raise nearly anything, such as a UnicodeDecodeError for the name of a column."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     if not is_file(path):
         raise ReleaseFileError(f"there is no file {path}")
     try:
@@ -262,22 +262,9 @@ def _check_footer(source: pa.NativeFile) -> None:
         raise ValueError("no footer of a release")
 
 
-def _metadata(file: _File) -> dict[bytes, bytes]:
-    """The metadata of the file."""
-    found: dict[bytes, bytes] = file.reader.schema_arrow.metadata or {}
-    return found
-
-
 def _read_metadata(path: Path) -> dict[bytes, bytes]:
     with _opened(path) as file:
-        return _metadata(file)
-
-
-def _read_header(metadata: dict[bytes, bytes], path: Path) -> dict[str, Any]:
-    if KEY not in metadata:
-        raise ReleaseFileError(f"{path} is a Parquet file, but not a release of htf")
-    with _said_of(path):
-        return read_header(metadata[KEY], path)
+        return file.metadata
 
 
 def _check_columns(file: _File, header: dict[str, Any], domain: Domain) -> list[str]:
@@ -297,8 +284,6 @@ def _check_columns(file: _File, header: dict[str, Any], domain: Domain) -> list[
 
 def _schema(domain: Domain, with_prior: bool, with_inner: bool, with_background: bool) -> pa.Schema:
     """The columns of a release."""
-    import pyarrow as pa
-
     edges = [f"{name}_{side}" for name in domain.names for side in ("low", "high")]
     numbers = [*(f.name for f in fields(MeasurementTable))]
     columns = [("geometry", pa.binary())] if domain.has_shapes else []
@@ -325,36 +310,25 @@ def _drawn_columns(domain: Domain) -> list[str]:
     return [*geometry, *label_columns(domain), "std_error", *edges]
 
 
-def _leaf_columns(schema: pa.Schema) -> list[str]:
-    """Columns as Parquet has them, where those in lists have longer names."""
-    import pyarrow as pa
-
-    names = []
+def _stored_columns(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
+    """Columns as Parquet has them, where those in lists have longer names, and their types."""
     for field in schema:
-        if not pa.types.is_list(field.type):
-            names.append(field.name)
-            continue
-        inner = field.type.value_type
-        ends = [f".{one.name}" for one in inner] if pa.types.is_struct(inner) else [""]
-        names += [f"{field.name}.list.element{end}" for end in ends]
-    return names
+        inner = field.type.value_type if pa.types.is_list(field.type) else None
+        if inner is None:
+            yield field.name, field.type
+        elif pa.types.is_struct(inner):
+            yield from ((f"{field.name}.list.element.{one.name}", one.type) for one in inner)
+        else:
+            yield f"{field.name}.list.element", inner
 
 
-def _is_long(schema: pa.Schema, leaf: str) -> bool:
-    """Whether a column as Parquet has it holds texts or outlines."""
-    import pyarrow as pa
-
-    name, _, inner = leaf.partition(".list.element")
-    kind = schema.field(name).type
-    if inner:
-        kind = kind.value_type.field(inner.removeprefix(".")).type
+def _is_long(kind: pa.DataType) -> bool:
+    """Whether it is one of texts or outlines."""
     return bool(pa.types.is_binary(kind) or pa.types.is_string(kind))
 
 
 def _same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
     """What the entries of a list are called depends on the version of pyarrow."""
-    import pyarrow as pa
-
     if pa.types.is_list(found) and pa.types.is_list(wanted):
         found, wanted = found.value_type, wanted.value_type
     return bool(found.equals(wanted))
@@ -394,8 +368,6 @@ def _check_sizes(file: _File, names: list[str]) -> list[str]:
 
 def _plain_outlines(table: pa.Table) -> pa.Table:
     """The table with every outline in its row, each of which must have the 93 bytes of a rectangle's."""
-    import pyarrow as pa
-
     if "geometry" not in table.column_names:
         return table
     chunks = []
@@ -432,8 +404,6 @@ def _to_table(release: Release) -> pa.Table:
 
 def table_of_columns(release: Release) -> pa.Table:
     """Every column of the file."""
-    import pyarrow as pa
-
     domain = release.domain
     columns: dict[str, Any] = {}
     if domain.has_shapes:
@@ -450,10 +420,10 @@ def table_of_columns(release: Release) -> pa.Table:
     columns["measurements"] = _measurement_lists(release)
     if release.priors:
         weights = np.concatenate([prior.weights.ravel() for prior in release.priors])
-        columns["prior"] = _prior_lists(release, weights)
+        columns["prior"] = spread(release, pa.array(weights))
     if release.background is not None:
         both = np.concatenate([release.background.values, release.background.variances])
-        columns[BACKGROUND] = _prior_lists(release, both)
+        columns[BACKGROUND] = spread(release, pa.array(both))
     if domain.outlined:
         columns[ZONES] = zone_lists(release)
     if release.zones is not None:
@@ -463,8 +433,6 @@ def table_of_columns(release: Release) -> pa.Table:
 
 def _inner_pieces(release: Release, zones: Release) -> pa.Array:
     """The whole file of the zones, in pieces of about the same size, one in each row."""
-    import pyarrow as pa
-
     sink = pa.BufferOutputStream()
     _write(_to_table(zones), sink)
     content = sink.getvalue().to_pybytes()
@@ -474,8 +442,6 @@ def _inner_pieces(release: Release, zones: Release) -> pa.Array:
 
 def _labels(release: Release) -> dict[str, pa.Array]:
     """The names of each leaf along axes that have names, on each level."""
-    import pyarrow as pa
-
     found = {}
     for name, (place, level) in label_columns(release.domain).items():
         axis = release.domain.axes[place]
@@ -501,12 +467,7 @@ def _from_table(
     return Release(
         domain=domain,
         epsilon=Epsilon.of(header["epsilon"]),
-        mechanism=header["mechanism"],
-        parameters=header["parameters"],
-        facts=header["facts"],
-        estimator=header["estimator"],
-        noise=header["noise"],
-        private=header["private"],
+        **{name: header[name] for name in AS_THEY_ARE},
         tree=tree,
         leaves=_numbers(table["region"].combine_chunks()),
         estimates=_numbers(table["count"].combine_chunks()),
@@ -517,7 +478,10 @@ def _from_table(
         background=_background_from(table, header),
         bought=_bought_from(header, zones),
         budget_entry=header.get("budget_entry"),
-        **_guarantee_from(header),
+        protection=Protection.from_dict(header["protection"])
+        if "protection" in header
+        else OF_RECORDS,
+        factor=float(header.get("factor", 1.0)),
     )
 
 
@@ -597,56 +561,35 @@ def _order(numbers: IntArray) -> IntArray:
     return order
 
 
-def _guarantee_from(header: dict[str, Any]) -> dict[str, Any]:
-    """The protection that `_guarantee` wrote."""
-    readers: dict[str, Callable[[Any], Any]] = {
-        "protection": Protection.from_dict,
-        "factor": float,
-    }
-    return {name: read(header[name]) for name, read in readers.items() if name in header}
-
-
 def _bought_from(header: dict[str, Any], zones: Release | None) -> tuple[Bought, ...]:
     """What the header lists beside the map, and the zones that the file holds."""
     found = [kind.from_dict(header[kind.kind]) for kind in MEASURED if kind.kind in header]
     return (*found, *(() if zones is None else (ZonesBought(zones),)))
 
 
-def _guarantee(release: Release) -> dict[str, Any]:
-    """The unit that epsilon protects, if that is not one record as it was read."""
-    found: dict[str, Any] = {}
-    if release.protection != OF_RECORDS:
-        found["protection"] = release.protection.to_dict()
-    if release.activity is not None:
-        found["factor"] = release.factor
-    if release.zones is not None:
-        found[INSIDE] = digests(release.zones)
-    measured = [one for one in release.bought if isinstance(one, MEASURED)]
-    found.update({one.kind: one.to_dict() for one in measured})
-    return found
-
-
 def _header(release: Release) -> dict[str, Any]:
-    said = [prior.to_dict() for prior in release.priors]
-    priors = {"priors": said} if said else {}
-    known = release.background
-    background = {} if known is None else {BACKGROUND: {"periods": known.periods}}
-    entry = {} if release.budget_entry is None else {"budget_entry": release.budget_entry}
-    return {
+    """What is not said of every release is written where there is something to say."""
+    header: dict[str, Any] = {
         "domain": release.domain.to_dict(),
         "epsilon": str(release.epsilon),
-        "mechanism": release.mechanism,
-        "parameters": release.parameters,
-        "facts": release.facts,
-        "estimator": release.estimator,
-        "noise": release.noise,
-        "private": release.private,
+        **{name: getattr(release, name) for name in AS_THEY_ARE},
         "ledger": [line.to_dict() for line in release.ledger],
-        **priors,
-        **background,
-        **_guarantee(release),
-        **entry,
     }
+    if release.priors:
+        header["priors"] = [prior.to_dict() for prior in release.priors]
+    if release.background is not None:
+        header[BACKGROUND] = {"periods": release.background.periods}
+    if release.protection != OF_RECORDS:
+        header["protection"] = release.protection.to_dict()
+    if release.activity is not None:
+        header["factor"] = release.factor
+    if release.zones is not None:
+        header[INSIDE] = digests(release.zones)
+    measured = [one for one in release.bought if isinstance(one, MEASURED)]
+    header.update({one.kind: one.to_dict() for one in measured})
+    if release.budget_entry is not None:
+        header["budget_entry"] = release.budget_entry
+    return header
 
 
 def _software() -> str:
@@ -697,17 +640,12 @@ def _digest_of_columns(table: pa.Table, geo: bytes | None, domain: Domain) -> st
 
 def _lengths(chunk: pa.Array) -> bytes:
     """Those of texts and outlines, without which it would not be clear where one ends."""
-    import pyarrow as pa
-
-    is_long = pa.types.is_binary(chunk.type) or pa.types.is_string(chunk.type)
-    return np.diff(_ends_of(chunk)).tobytes() if is_long else b""
+    return np.diff(_ends_of(chunk)).tobytes() if _is_long(chunk.type) else b""
 
 
 def _stored_bytes(chunk: pa.Array) -> Any:
     """Numbers, or texts or outlines one after the other."""
-    import pyarrow as pa
-
-    if not (pa.types.is_binary(chunk.type) or pa.types.is_string(chunk.type)):
+    if not _is_long(chunk.type):
         return _numbers(chunk)
     if chunk.null_count:
         raise ReleaseFileError("values are missing")
@@ -732,8 +670,6 @@ def _measurement_lists(release: Release) -> pa.Array:
 def _lists(release: Release, regions: IntArray, columns: dict[str, IntArray]) -> pa.Array:
     """One list of structs for each leaf: those about the leaf, or about a region that ends before
     the next one. Which row carries which struct is only a matter of storage."""
-    import pyarrow as pa
-
     ranks = release.tree.preorder()
     rows = np.searchsorted(ranks[release.leaves], ranks[regions])
     rows = np.minimum(rows, len(release) - 1)
@@ -745,17 +681,7 @@ def _lists(release: Release, regions: IntArray, columns: dict[str, IntArray]) ->
     return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), structs)
 
 
-def _prior_lists(release: Release, weights: NDArray[Any]) -> pa.Array:
-    """The weights in order, spread over the rows so that their numbers differ by at most one."""
-    import pyarrow as pa
-
-    offsets = np.arange(len(release) + 1) * weights.size // len(release)
-    return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), pa.array(weights.ravel()))
-
-
 def _flat(column: pa.ChunkedArray) -> pa.Array:
-    import pyarrow as pa
-
     if column.null_count:
         raise ReleaseFileError("values are missing")
     found = pa.chunked_array([_entries(chunk) for chunk in column.chunks], column.type.value_type)

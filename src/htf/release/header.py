@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from htf.errors import ReleaseFileError
 from htf.estimation.prior import MOST_PRIOR_CELLS, MOST_PRIORS
@@ -24,9 +24,8 @@ FORMAT = 8  # the only one that is read; those before were of versions that were
 LONGEST_HEADER = 2**22  # bytes; names of zones take up to three quarters of it
 LONGEST_REST = 2**20  # bytes beside the axes; HDMM's strategies of 1024 x 1024 cells take 20 kB
 DEEPEST = 16  # lists in lists, or objects in objects
-MOST_LINES = (
-    1024  # of the ledger; a line is one round of questions, and releases have up to some hundred
-)
+# Of the ledger; a line is one round of questions, and releases have up to some hundred.
+MOST_LINES = 1024
 MOST_ANSWERS = 2**40
 LONGEST_WORD, LONGEST_TEXT = 1000, 20_000
 LONGEST_ENTRY = 64  # the id of a charge
@@ -77,69 +76,59 @@ def read_json(content: bytes) -> Any:
 
 def _check_plain(value: Any) -> None:
     """Refuse values nested too deep, by a walk that cannot run out of stack, and half characters."""
-    layer, depth = [value], 0
-    while layer:
-        depth += 1
-        if depth > DEEPEST:
-            raise ReleaseFileError(f"its header is nested more than {DEEPEST} deep")
-        for one in layer:
-            if isinstance(one, str):
-                _check_characters(one)
-            elif isinstance(one, dict):
-                for name in one:
-                    _check_characters(name)
-            elif type(one) is int and abs(one) >= 2**63:
-                raise ReleaseFileError("its header has a number beyond 64 bits")
-        layer = [
-            part
-            for one in layer
-            if isinstance(one, (list, dict))
-            for part in (one.values() if isinstance(one, dict) else one)
-        ]
-
-
-def _check_characters(text: str) -> None:
+    layer = [value]
+    for _ in range(DEEPEST):
+        if any(type(one) is int and abs(one) >= 2**63 for one in layer):
+            raise ReleaseFileError("its header has a number beyond 64 bits")
+        inner = [one.values() if isinstance(one, dict) else one for one in layer if _holds(one)]
+        layer = [part for one in inner for part in one]
+    if layer:
+        raise ReleaseFileError(f"its header is nested more than {DEEPEST} deep")
     try:
-        text.encode("utf-8")
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         raise ReleaseFileError("its header has a text with half a character") from None
 
 
-def _refuse(place: str, wanted: str) -> NoReturn:
-    raise ReleaseFileError(f"{place or 'all'} in its header must be {wanted}")
+def _holds(value: Any) -> bool:
+    return isinstance(value, (list, dict))
 
 
-def _text(longest: int = LONGEST_WORD, form: str | None = None) -> Rule:
+def _is(test: Callable[[Any], bool], wanted: str) -> Rule:
     def check(value: Any, place: str) -> None:
-        if not isinstance(value, str) or len(value) > longest:
-            _refuse(place, f"a text of at most {longest:,} characters")
-        if form is not None and re.fullmatch(form, value, re.ASCII) is None:
-            _refuse(place, f"a text of the form {form}")
+        if not test(value):
+            raise ReleaseFileError(f"{place or 'all'} in its header must be {wanted}")
+
+    return check
+
+
+_number = _is(lambda one: type(one) in (int, float) and math.isfinite(one), "a finite number")
+_flag = _is(lambda one: type(one) is bool, "true or false")
+_object = _is(lambda one: isinstance(one, dict), "an object")
+
+
+def _text(longest: int = LONGEST_WORD) -> Rule:
+    return _is(
+        lambda one: isinstance(one, str) and len(one) <= longest,
+        f"a text of at most {longest:,} characters",
+    )
+
+
+def _form(form: str) -> Rule:
+    fits = _is(lambda one: bool(re.fullmatch(form, one, re.ASCII)), f"a text of the form {form}")
+
+    def check(value: Any, place: str) -> None:
+        _text()(value, place)
+        fits(value, place)
 
     return check
 
 
 def _whole(least: int, most: int) -> Rule:
-    def check(value: Any, place: str) -> None:
-        if type(value) is not int or not least <= value <= most:
-            _refuse(place, f"a whole number between {least} and {most}")
-
-    return check
-
-
-def _number(value: Any, place: str) -> None:
-    if type(value) not in (int, float) or not math.isfinite(value):
-        _refuse(place, "a finite number")
-
-
-def _flag(value: Any, place: str) -> None:
-    if type(value) is not bool:
-        _refuse(place, "true or false")
-
-
-def _object(value: Any, place: str) -> None:
-    if not isinstance(value, dict):
-        _refuse(place, "an object")
+    return _is(
+        lambda one: type(one) is int and least <= one <= most,
+        f"a whole number between {least} and {most}",
+    )
 
 
 def _purchase(value: Any, place: str) -> None:
@@ -149,9 +138,13 @@ def _purchase(value: Any, place: str) -> None:
 
 
 def _list(rule: Rule, fewest: int, most: int) -> Rule:
+    is_list = _is(
+        lambda one: isinstance(one, list) and fewest <= len(one) <= most,
+        f"a list of {fewest} to {most} entries",
+    )
+
     def check(value: Any, place: str) -> None:
-        if not isinstance(value, list) or not fewest <= len(value) <= most:
-            _refuse(place, f"a list of {fewest} to {most} entries")
+        is_list(value, place)
         for number, entry in enumerate(value):
             rule(entry, f"{place}[{number}]")
 
@@ -176,8 +169,8 @@ def _inside(place: str, name: str) -> str:
     return f"{place}.{name}" if place else name
 
 
-_epsilon = _text(form=r"\d{1,4}(\.\d{1,15})?")
-_sha256 = _text(form="[0-9a-f]{64}")
+_epsilon = _form(r"\d{1,4}(\.\d{1,15})?")
+_sha256 = _form("[0-9a-f]{64}")
 _line = _fields(
     {
         "label": _text(),
@@ -222,6 +215,6 @@ HEADER = _fields(
         "distinct": _purchase,
         "inside_zones": _list(_sha256, 2, 2),
         "clipped": _purchase,
-        "budget_entry": _text(form=f"[0-9A-Za-z_-]{{1,{LONGEST_ENTRY}}}"),
+        "budget_entry": _form(f"[0-9A-Za-z_-]{{1,{LONGEST_ENTRY}}}"),
     },
 )

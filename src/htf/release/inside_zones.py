@@ -33,9 +33,8 @@ from htf.frame.tree import RegionTree
 from htf.privacy.zones_bought import ZonesBought
 from htf.release.release import Release, check_release
 
-OWN_ESTIMATOR = (
-    "own_estimator"  # the fact that says how the map, or the zones, were estimated by themselves
-)
+# The fact that says how the map, or the zones, were estimated by themselves.
+OWN_ESTIMATOR = "own_estimator"
 MOST_CELLS = 2**26  # of the map: the zone of each is found
 ROWS_AT_ONCE = 2**20  # cells
 

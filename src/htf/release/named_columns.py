@@ -54,15 +54,21 @@ def zone_type() -> pa.DataType:
 
 
 def zone_lists(release: Release) -> pa.Array:
-    """The layers, zone by zone, spread over the rows so that their numbers differ by at most one."""
+    """The layers, zone by zone."""
     import pyarrow as pa
 
     columns = layer_columns(release.domain)
     types = zone_type().value_type
     arrays = [pa.array(columns[field.name], field.type) for field in types]
-    offsets = np.arange(len(release) + 1) * len(columns["axis"]) // len(release)
-    structs = pa.StructArray.from_arrays(arrays, [field.name for field in types])
-    return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), structs)
+    return spread(release, pa.StructArray.from_arrays(arrays, [field.name for field in types]))
+
+
+def spread(release: Release, values: pa.Array) -> pa.ListArray:
+    """The values in order, spread over the rows so that their numbers differ by at most one."""
+    import pyarrow as pa
+
+    offsets = np.arange(len(release) + 1) * len(values) // len(release)
+    return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), values)
 
 
 def layer_columns(domain: Domain) -> dict[str, list[Any]]:

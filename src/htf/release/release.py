@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,9 +58,8 @@ if TYPE_CHECKING:
     from htf.query.where import Where
 
 BORROWING = (FROM_LEAVES, HIERARCHY)  # the estimators that use a background
-LARGEST = (
-    2.0**62
-)  # records, and noise: measurements are 64-bit integers, and squares of it do not overflow
+# Records, and noise: measurements are 64-bit integers, and squares of it do not overflow.
+LARGEST = 2.0**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,26 +288,7 @@ class Release(ReadOnlyArrays):
         self._check()
 
     def _check_kinds(self) -> None:
-        kinds: dict[str, Any] = {
-            "domain": Domain,
-            "epsilon": Epsilon,
-            "mechanism": str,
-            "parameters": dict,
-            "facts": dict,
-            "estimator": str,
-            "noise": str,
-            "private": bool,
-            "tree": RegionTree,
-            "measurements": MeasurementTable,
-            "ledger": tuple,
-            "priors": tuple,
-            "background": Background | None,
-            "protection": Protection,
-            "bought": tuple,
-            "factor": float,
-            "budget_entry": str | None,
-        }
-        for name, kind in kinds.items():
+        for name, kind in _kinds().items():
             if not isinstance(getattr(self, name), kind):
                 expected = getattr(kind, "__name__", str(kind))
                 remedy = "make a release with htf.publish"
@@ -419,10 +399,8 @@ class Release(ReadOnlyArrays):
         True
         """
         order = np.argsort(tree.preorder()[histogram.leaves])
-        protection, activity = (
-            rest.get("protection", OF_RECORDS),
-            find(rest.get("bought", ()), Activity),
-        )
+        protection = rest.get("protection", OF_RECORDS)
+        activity = find(rest.get("bought", ()), Activity)
         factor = scale_to_all(histogram.estimates, histogram.scales, protection, activity)
         total = factor * float(np.sum(histogram.estimates)) / protection.shares
         worth = Worth.of(protection, activity, factor, total)
@@ -889,6 +867,15 @@ class Release(ReadOnlyArrays):
             "priors": [prior.to_dict() for prior in self.priors],
             "ledger": [line.to_dict() for line in self.ledger],
         }
+
+
+@cache
+def _kinds() -> dict[str, Any]:
+    """What each field of a release must be, by its annotation; arrays are looked at apart."""
+    hints = get_type_hints(Release)
+    kinds = {f.name: hints[f.name] for f in fields(Release) if f.init}
+    plain = {name: getattr(kind, "__origin__", kind) for name, kind in kinds.items()}
+    return {name: kind for name, kind in plain.items() if kind is not np.ndarray}
 
 
 def check_release(given: object, name: str = "release") -> Release:
