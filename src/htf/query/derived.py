@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.base.compiled import FEW, few, nothing_asked
-from htf.base.read_only import ReadOnlyArrays
+from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.estimation.expectation import STEP, Expectation
 from htf.estimation.homogeneous import FROM_LEAVES
 from htf.estimation.inside_zones import COUNTED_REGIONS, INSIDE_ZONES, counted_tree, regions_before
