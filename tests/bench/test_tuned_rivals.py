@@ -56,7 +56,7 @@ def test_settings_go_as_far_as_the_map() -> None:
 def test_floors_are_not_judged() -> None:
     ours = read_spec("htf")
     assert judged_specs([*floor_rival().specs, ours], "htf") == [ours]
-    with pytest.raises(InputError, match="give --mechanisms htf, got 'zero'"):
+    with pytest.raises(InputError, match="give htf,tuned, got 'zero'"):
         judged_specs(floor_rival().specs, "zero")
 
 

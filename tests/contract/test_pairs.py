@@ -662,8 +662,8 @@ data: `tests/contract/test_pairs.py`, which also writes this page.
 
 def written() -> str:
     """The page: a table for each unit, and the reasons of what is empty."""
-    lines = [HEAD + "The columns are:\n"]
-    lines += [f"- **{name}**: {deed.__doc__}" for name, deed in DEEDS.items()]
+    lines = [HEAD + "| column | what is tried |\n| --- | --- |"]
+    lines += [f"| {name} | {deed.__doc__} |" for name, deed in DEEDS.items()]
     reasons: list[str] = []
     for unit in UNITS:
         lines += [f"\n## {unit[0].upper()}{unit[1:]}\n", f"| | {' | '.join(DEEDS)} |", f"| --- |{' --- |' * len(DEEDS)}"]  # fmt: skip
