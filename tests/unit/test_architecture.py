@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -62,6 +63,7 @@ RANDOM_NAMES = (  # of temporary folders, of unfinished files, and of entries
 
 
 COMMANDS = (SOURCE / "cli", BENCH / "cli")
+PAGE = (Path(__file__).parents[2] / "docs/architecture.md").read_text()
 LISTS_COMMANDS = "cli/main.py"
 
 
@@ -185,6 +187,13 @@ def test_folders_import_only_downwards() -> None:
         for pair in upward(place(path), imports(path))
     }
     assert found == UPWARD
+
+
+def test_the_page_lists_the_folders_in_this_order() -> None:
+    table = PAGE.partition("\n## Folders\n")[2].partition("\n\nA grid")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    named = [layer(name) for cell in rows for name in re.findall(r"`([\w./]+)`", cell)]
+    assert [*named, "__main__"] == [*LAYERS]
 
 
 def test_an_upward_import_would_be_seen() -> None:
