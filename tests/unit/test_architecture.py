@@ -261,6 +261,33 @@ def test_exact_values_are_named_exact() -> None:
     assert found == set()
 
 
+MOST_STEPS = 14
+TRACES = PAGE.partition("\n## From a command to its result\n")[2].partition("\n## ")[0]
+
+
+def defined(path: Path) -> set[str]:
+    """Functions and classes of a module, and methods as `Class.method`."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    own = [node for node in parsed(path).body if isinstance(node, kinds)]
+    inner = {
+        f"{node.name}.{one.name}" for node in own for one in node.body if isinstance(one, kinds)
+    }
+    return {node.name for node in own} | inner
+
+
+def test_the_traces_of_the_page_name_what_there_is() -> None:
+    parts = TRACES.split("\n### ")[1:]
+    assert len(parts) == 3
+    for part in parts:
+        steps = re.findall(r"^(\d+)\. (.*)$", part, re.MULTILINE)
+        assert [int(number) for number, _ in steps] == [*range(1, len(steps) + 1)]
+        assert 1 < len(steps) <= MOST_STEPS
+        found = [re.findall(r"`([\w/]+\.py)` `([\w.]+)`", words) for _, words in steps]
+        assert all(found)
+        named = [pair for pairs in found for pair in pairs]
+        assert [pair for pair in named if pair[1] not in defined(SOURCE / pair[0])] == []
+
+
 MOST_NAMES = 45
 NAMES = """
 Axis BudgetError BudgetFile Curator Domain Epsilon FrequencyMatrix HtfError InputError Layer Names PeopleByBox Protection
