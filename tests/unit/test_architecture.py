@@ -288,6 +288,13 @@ def test_the_traces_of_the_page_name_what_there_is() -> None:
         assert [pair for pair in named if pair[1] not in defined(SOURCE / pair[0])] == []
 
 
+def test_the_table_of_changes_names_files_that_exist() -> None:
+    section = PAGE.partition("\n## Where does a new … go\n")[2]
+    named = set(re.findall(r"`(\w+(?:/\w+)*\.py)`", section))
+    assert "cli/main.py" in named
+    assert [name for name in sorted(named) if not (SOURCE / name).is_file()] == []
+
+
 MOST_NAMES = 45
 NAMES = """
 Axis BudgetError BudgetFile Curator Domain Epsilon FrequencyMatrix HtfError InputError Layer Names PeopleByBox Protection
