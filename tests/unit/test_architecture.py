@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -62,6 +63,7 @@ RANDOM_NAMES = (  # of temporary folders, of unfinished files, and of entries
 
 
 COMMANDS = (SOURCE / "cli", BENCH / "cli")
+PAGE = (Path(__file__).parents[2] / "docs/architecture.md").read_text()
 LISTS_COMMANDS = "cli/main.py"
 
 
@@ -187,6 +189,13 @@ def test_folders_import_only_downwards() -> None:
     assert found == UPWARD
 
 
+def test_the_page_lists_the_folders_in_this_order() -> None:
+    table = PAGE.partition("\n## Folders\n")[2].partition("\n\nA grid")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    named = [layer(name) for cell in rows for name in re.findall(r"`([\w./]+)`", cell)]
+    assert [*named, "__main__"] == [*LAYERS]
+
+
 def test_an_upward_import_would_be_seen() -> None:
     assert upward("frame/tree.py", {"htf.privacy.epsilon", "htf.errors", "numpy"}) == {
         ("frame/tree.py", "privacy")
@@ -250,6 +259,40 @@ def test_exact_values_are_named_exact() -> None:
         and ast.unparse(node) != "numerals.exact"  # which reads a decimal without rounding
     }
     assert found == set()
+
+
+MOST_STEPS = 14
+TRACES = PAGE.partition("\n## From a command to its result\n")[2].partition("\n## ")[0]
+
+
+def defined(path: Path) -> set[str]:
+    """Functions and classes of a module, and methods as `Class.method`."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    own = [node for node in parsed(path).body if isinstance(node, kinds)]
+    inner = {
+        f"{node.name}.{one.name}" for node in own for one in node.body if isinstance(one, kinds)
+    }
+    return {node.name for node in own} | inner
+
+
+def test_the_traces_of_the_page_name_what_there_is() -> None:
+    parts = TRACES.split("\n### ")[1:]
+    assert len(parts) == 3
+    for part in parts:
+        steps = re.findall(r"^(\d+)\. (.*)$", part, re.MULTILINE)
+        assert [int(number) for number, _ in steps] == [*range(1, len(steps) + 1)]
+        assert 1 < len(steps) <= MOST_STEPS
+        found = [re.findall(r"`([\w/]+\.py)` `([\w.]+)`", words) for _, words in steps]
+        assert all(found)
+        named = [pair for pairs in found for pair in pairs]
+        assert [pair for pair in named if pair[1] not in defined(SOURCE / pair[0])] == []
+
+
+def test_the_table_of_changes_names_files_that_exist() -> None:
+    section = PAGE.partition("\n## Where does a new … go\n")[2]
+    named = set(re.findall(r"`(\w+(?:/\w+)*\.py)`", section))
+    assert "cli/main.py" in named
+    assert [name for name in sorted(named) if not (SOURCE / name).is_file()] == []
 
 
 MOST_NAMES = 45
