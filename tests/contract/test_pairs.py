@@ -128,10 +128,10 @@ def covering() -> list[Row]:
 
 # A few rows that have every place, content and unit: these always run, those of `covering` where slow tests do.
 TELLING = [
-    Row("a map", "counts", "different people"),
-    Row("zones", "with hours", "people, K records"),
+    Row("a map", "sums of weights", "person-months"),
+    Row("zones", "with hours", "records"),
     Row("trips between zones", "with categories", "different people"),
-    Row("trips on a map", "sums of weights", "people, split"),
+    Row("trips on a map", "sums of weights", "people, K records"),
     Row("zones", "counts", "people, split"),
 ]
 
