@@ -13,7 +13,7 @@ from htf.base.compiled import many_ahead
 from htf.errors import InputError
 from htf.frame.domain import Axis, Domain
 from htf.query.answer import Answer
-from htf.query.boxes import BLOCK, RowCounter, count_boxes, share_inside, to_snapped_cells
+from htf.query.boxes import BLOCK, count_boxes, share_inside, to_snapped_cells
 from htf.query.columns import COLUMNS, COUNTS
 from htf.query.index import BoxIndex
 from htf.query.outside import outside_note
@@ -250,7 +250,6 @@ def batched(ends: list[float]) -> list[tuple[float, float]]:
 )
 def test_boxes_say_how_much_of_them_lies_on_the_map(box: list[float], inside: float) -> None:
     assert count_boxes(DOMAIN, INDEX, box).inside.tolist() == [inside]
-    assert RowCounter(DOMAIN, INDEX).count([box])[0][5] == inside
 
 
 MAP = "from 10 to 14 along x and from 40 to 48 along y"

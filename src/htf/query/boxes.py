@@ -74,20 +74,6 @@ def share_inside(axes: Sequence[Axis], rows: FloatArray) -> FloatArray:
     return answers[:, place("inside")]
 
 
-class RowCounter:
-    """Counts boxes given as full rows without checking them, for speed."""
-
-    __slots__ = ("_axes", "_index")
-
-    def __init__(self, domain: Domain, index: BoxIndex | TreeIndex) -> None:
-        self._axes, self._index = axis_table(domain.axes), index
-
-    def count(self, rows: list[list[float]]) -> list[list[float]]:
-        """The columns of an answer (htf.query.columns), in order, for each row."""
-        answers: list[list[float]] = self._index.answer(np.array(rows), self._axes).tolist()
-        return answers
-
-
 def axis_table(axes: Sequence[Axis]) -> FloatArray:
     """The numbers that the kernels need about the axes of a map.
 
