@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from htf.estimation.prior import prior_cells
 from htf.frame.domain import FloatArray
-
-if TYPE_CHECKING:
-    from htf.release.release import Release
+from htf.release.release import Release
 
 
 def cell_counts(release: Release) -> FloatArray:
