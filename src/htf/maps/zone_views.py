@@ -237,8 +237,6 @@ def view_flows(release: Release, level: str | None = None, where: Where | None =
 
 
 def _drawn_axis(domain: Domain, where: Where | None, axis: str | None) -> int:
-    if not domain.outlined:
-        raise InputError(f"this release has no zones: its axes are {', '.join(domain.names)}")
     if axis is not None:
         known = [domain.names[number] for number in domain.outlined]
         if axis not in known:
