@@ -100,11 +100,6 @@ def test_mistakes_are_named(boxes: object, message: str) -> None:
         count_boxes(DOMAIN, INDEX, boxes)  # type: ignore[arg-type]
 
 
-def test_a_domain_of_other_dimensions_is_refused() -> None:
-    with pytest.raises(InputError, match="1 axes, but the leaves have 2"):
-        count_boxes(Domain((Axis("x", 0, 1, 4),)), INDEX, [0, 1])
-
-
 def test_no_boxes_give_no_answers() -> None:
     assert len(count_boxes(DOMAIN, INDEX, [])) == 0
     assert count_boxes(DOMAIN, INDEX, np.zeros((0, 4))).to_dicts() == []
