@@ -64,13 +64,10 @@ class ShapeSheets:
             "trips": self.has_trips,
             "shapes": [_packed_level(one, plane) for one in views],
         }
-        self._read()
-
-    def _read(self) -> None:
-        """The zones of every level of every layer, with one scale of colours for each level."""
         if self.has_trips:
             return
-        self._zones = [[_at(layer, level) for level in self.levels] for layer in self.layers]
+        # Every level of every layer, with one scale of colours for each level.
+        self._zones = [[_at(layer, level) for level in self.levels] for layer in layers]
         self._sheets = [[_sheet(one) for one in levels] for levels in self._zones]
         self.limits = [limits_of(of_level) for of_level in zip(*self._sheets, strict=True)]
 
