@@ -87,7 +87,7 @@ def axis_table(axes: Sequence[Axis]) -> FloatArray:
 def to_snapped_cells(axis: Axis, values: ArrayLike) -> FloatArray:
     """Map coordinates to cell coordinates, clipped to the axis, with edges of cells made exact."""
     cells = snap_to_cells(axis, np.clip(np.array(values, dtype=np.float64), axis.low, axis.high))
-    return np.clip(cells, 0.0, axis.cells)
+    return np.asarray(np.clip(cells, 0.0, axis.cells))
 
 
 def snap_to_cells(axis: Axis, values: FloatArray) -> FloatArray:
