@@ -95,4 +95,4 @@ def snap_to_cells(axis: Axis, values: FloatArray) -> FloatArray:
     low, _, _, per_unit, tolerance = axis_table([axis])[0]
     cells = (values - low) * per_unit
     edges = np.rint(cells)
-    return np.where(np.abs(cells - edges) <= tolerance, edges, cells)
+    return np.asarray(np.where(np.abs(cells - edges) <= tolerance, edges, cells))
