@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 import htf
 from htf.files import write_whole
 from htf.frame.domain import FloatArray
+from htf.query.kernels import ESTIMATE
 
 MECHANISMS = {"singular": "period by period", "hb": "hb", "privlet": "privlet", "hdmm": "hdmm"}
 PERIODS = (7, 12, 24, 52, 104, 208, 365, 730)
@@ -36,7 +37,7 @@ def errors(mechanism: str, periods: int, runs: int) -> FloatArray:
     for run in range(runs):
         made = htf.publish(matrix, 1, mechanism, noise=f"seeded:{run}")
         edges = np.arange(periods + 1, dtype=np.float64)[:, None]
-        found = made.derived.index.measure(edges[:-1], edges[1:]).estimate
+        found = made.derived.index.measure(edges[:-1], edges[1:])[:, ESTIMATE]
         error = np.concatenate([[0.0], np.cumsum(found - counts)])
         squares += np.mean(error[1:] ** 2), np.mean((error[spans[:, 1]] - error[spans[:, 0]]) ** 2)
     return np.sqrt(squares / runs)

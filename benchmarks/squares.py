@@ -6,6 +6,7 @@ import numpy as np
 
 import htf
 from htf.frame.domain import FloatArray, IntArray
+from htf.query.kernels import ESTIMATE
 
 PLACES = (2, 4, 8, 16, 32, 64)  # cells of 1024 along a side, around records
 AREAS = (0.02, 0.06, 0.1)  # of the map's side, anywhere
@@ -51,7 +52,7 @@ def errors(release: htf.Release, counts: IntArray, boxes: dict[str, IntArray]) -
         x0, y0, x1, y1 = some.T
         true = table[x1, y1] - table[x0, y1] - table[x1, y0] + table[x0, y0]
         low, high = some[:, :2].astype(float), some[:, 2:].astype(float)
-        found = release.derived.index.measure(low, high).estimate
+        found = release.derived.index.measure(low, high)[:, ESTIMATE]
         error = np.abs(found - true)
         rows.append([np.mean(error / np.maximum(true, SMOOTHING)), np.sqrt(np.mean(error**2))])
     return np.array(rows)

@@ -20,6 +20,7 @@ from htf.estimation.noise_law import (
     scales_of_variances,
 )
 from htf.maps.views import view
+from htf.query.kernels import VARIANCE
 from support import city_matrix
 
 SOURCE = Path(htf.__file__).parent
@@ -55,7 +56,7 @@ def test_a_view_has_the_noise_of_its_leaves(epsilon: str) -> None:
     total = np.sqrt(noise_variances(parts.scales).sum())
     assert view(release, cells=1).noise[0, 0] == pytest.approx(total, rel=1e-6)
     whole = release.derived.index.measure(*(np.array([end], float) for end in ([0, 0], [64, 64])))
-    assert whole.variance[0] == pytest.approx(total**2, rel=1e-9)
+    assert whole[0, VARIANCE] == pytest.approx(total**2, rel=1e-9)
 
 
 def words(path: Path) -> list[str]:

@@ -5,29 +5,26 @@ from __future__ import annotations
 import io
 import math
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from htf import FrequencyMatrix, Release, publish
 from htf.errors import InputError, MissingExtraError
-from htf.estimation.parts import Parts
 from htf.frame.crs import CRS84
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
+from htf.frame.tree import RegionTree
 from htf.maps import draw
 from htf.maps.kinds import Grid
 from htf.maps.picture import layout, round_length
 from htf.maps.scale import short_number
 from htf.maps.steps import panel_ranges
 from htf.maps.views import rasterise, view
-from htf.privacy.protection import OF_RECORDS, Protection
-from htf.query.boxes import axis_table
-from htf.query.columns import place
-from htf.query.index import BoxIndex
-from htf.query.unsure import are_unsure
+from htf.privacy.protection import Protection
+from htf.release.release import MeasurementTable
 from support import city_matrix
 
 pytest.importorskip("matplotlib")
@@ -35,76 +32,79 @@ pytest.importorskip("matplotlib")
 BANNER = "NOT PRIVATE – seeded or scripted noise"
 
 
-@dataclass(frozen=True)
-class FakeRelease:
-    domain: Domain
-    low: IntArray
-    high: IntArray
-    estimates: FloatArray
-    scales: FloatArray
-    epsilon: object = "0.375"
-    private: bool = True
-    mechanism: str = "made-up"
-    protection: Protection = OF_RECORDS
-
-    @property
-    def quantity(self) -> str:
-        return self.protection.quantity
-
-    @property
-    def counted(self) -> str:
-        return self.protection.told
-
-    @property
-    def derived(self) -> FakeDerived:
-        every = np.arange(len(self.low))
-        return FakeDerived(Parts(self.low, self.high, self.estimates, self.scales, every))
+Leaves = tuple[RegionTree, IntArray]
 
 
-@dataclass(frozen=True)
-class FakeDerived:
-    parts: Parts
-
-    def answer_cells(self, low: Any, high: Any) -> FloatArray:
-        parts = self.parts
-        index = BoxIndex(parts.low, parts.high, parts.estimates, parts.scales)
-        axes = [Axis("cells", 0, int(cells), int(cells)) for cells in parts.high.max(axis=0)]
-        return index.answer(np.hstack([low, high]).astype(np.float64), axis_table(axes))
-
-    @property
-    def clear_leaves(self) -> NDArray[np.bool_]:
-        answers = self.answer_cells(self.parts.low, self.parts.high)
-        return np.asarray(answers[:, place("low")] > 0)
-
-    @property
-    def unsure_leaves(self) -> NDArray[np.bool_]:
-        low, high = self.parts.low, self.parts.high
-        answers = self.answer_cells(low, high)
-        return are_unsure(self.answer_cells, low, high, answers, tuple(high.max(axis=0).tolist()))
+@cache
+def plain_release() -> Release:
+    """One leaf, with noise of its own."""
+    domain = Domain((Axis("x", 0, 2, 2), Axis("y", 0, 2, 2)))
+    matrix = FrequencyMatrix.from_dense(domain, np.full((2, 2), 9))
+    return publish(matrix, "0.375", "singular", noise="seeded:1")
 
 
-@pytest.fixture(autouse=True)
-def made_up_releases_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("kinds", "views"):
-        monkeypatch.setattr(f"htf.maps.{module}.check_release", lambda given: given)
+def release_of(
+    domain: Domain, leaves: Leaves, estimates: FloatArray, scale: float = 1.0, **changes: Any
+) -> Release:
+    """A release with these leaves, each with noise of its own."""
+    tree, chosen = leaves
+    content = {
+        "mechanism": "made-up",
+        "private": True,
+        "tree": tree,
+        "leaves": chosen,
+        "estimates": estimates,
+        "scales": np.full(len(chosen), float(scale)),
+        "measurements": MeasurementTable.from_parts([]),
+    }
+    return replace(plain_release(), domain=domain, **{**content, **changes})
 
 
-def random_leaves(shape: tuple[int, ...], leaves: int, seed: int) -> tuple[IntArray, IntArray]:
+def random_leaves(shape: tuple[int, ...], number: int, seed: int) -> Leaves:
     """Cut a random box in two, again and again; old boxes are cut more often, so sizes differ."""
     generator = np.random.default_rng(seed)
-    boxes = [(np.zeros(len(shape), dtype=np.int64), np.array(shape, dtype=np.int64))]
-    while len(boxes) < leaves:
+    tree, boxes = RegionTree(shape), [0]
+    while len(boxes) < number:
         index = int(generator.integers(len(boxes)))
-        low, high = boxes[index]
+        low, high = tree.low[boxes[index]], tree.high[boxes[index]]
         axis = int(generator.integers(len(shape)))
         if high[axis] - low[axis] < 2:
             continue
         cut = int(generator.integers(low[axis] + 1, high[axis]))
-        upper, lower = low.copy(), high.copy()
-        upper[axis] = lower[axis] = cut
-        boxes[index] = (low, lower)
-        boxes.append((upper, high))
-    return np.array([low for low, _ in boxes]), np.array([high for _, high in boxes])
+        parts = tree.split(*(np.array([one]) for one in (boxes[index], axis, cut)))
+        boxes[index], upper = parts[0].tolist()
+        boxes.append(upper)
+    return tree, np.array(boxes)
+
+
+def random_boxes(shape: tuple[int, ...], number: int, seed: int) -> tuple[IntArray, IntArray]:
+    return edges_of(random_leaves(shape, number, seed))
+
+
+def edges_of(leaves: Leaves) -> tuple[IntArray, IntArray]:
+    tree, chosen = leaves
+    return tree.low[chosen], tree.high[chosen]
+
+
+def cells_of(domain: Domain) -> Leaves:
+    """Every cell as a leaf, the last axis fastest."""
+    tree, regions = RegionTree(domain.shape), np.array([0])
+    for axis, cells in enumerate(domain.shape):
+        if cells > 1:
+            number = len(regions)
+            cuts = np.tile(np.arange(1, cells), number)
+            regions = tree.cut(regions, np.full(number, axis), cuts, np.full(number, cells - 1))
+    return tree, regions
+
+
+def halves_of(domain: Domain) -> Leaves:
+    """The western and the eastern half."""
+    tree = RegionTree(domain.shape)
+    return tree, tree.split(*(np.array([one]) for one in (0, 0, domain.shape[0] // 2)))[0]
+
+
+def whole_of(domain: Domain) -> Leaves:
+    return RegionTree(domain.shape), np.array([0])
 
 
 def frame(cells: tuple[int, int]) -> IntArray:
@@ -131,20 +131,16 @@ def naive_raster(
     return np.asarray(np.einsum("n,nx,ny->xy", masses, shares[0], shares[1]))
 
 
-def leaf_release(estimates: list[float], scales: list[float], **changes: Any) -> FakeRelease:
+def leaf_release(estimates: list[float], scale: float, **changes: Any) -> Release:
     """Leaves of one cell side by side, ten kilometres on a side at the equator."""
-    columns = np.arange(len(estimates))
-    low = np.stack([columns, np.zeros_like(columns)], axis=1)
-    degrees = 10 / 111.32
-    domain = Domain.from_bounds(0, -degrees / 2, degrees * len(columns), degrees / 2, (len(low), 1))
-    release = FakeRelease(domain, low, low + 1, np.array(estimates), np.array(scales))
-    return replace(release, **changes)
+    degrees, number = 10 / 111.32, len(estimates)
+    domain = Domain.from_bounds(0, -degrees / 2, degrees * number, degrees / 2, (number, 1))
+    return release_of(domain, cells_of(domain), np.array(estimates), scale, **changes)
 
 
-def city_release(domain: Domain, **changes: Any) -> FakeRelease:
-    low, high = random_leaves(domain.shape, 60, seed=3)
-    estimates = np.random.default_rng(4).lognormal(5, 2, len(low))
-    return replace(FakeRelease(domain, low, high, estimates, np.ones(len(low))), **changes)
+def city_release(domain: Domain, **changes: Any) -> Release:
+    estimates = np.random.default_rng(4).lognormal(5, 2, 60)
+    return release_of(domain, random_leaves(domain.shape, 60, seed=3), estimates, **changes)
 
 
 def plot_release(release: Any, **options: Any) -> Any:
@@ -183,7 +179,7 @@ def rendered(figure: Any) -> Any:
 def test_raster_equals_the_naive_one(
     cells: tuple[int, int], shape: tuple[int, int], leaves: int, power: int
 ) -> None:
-    low, high = random_leaves(cells, leaves, seed=leaves)
+    low, high = random_boxes(cells, leaves, seed=leaves)
     masses = np.random.default_rng(1).normal(10, 100, leaves)
     raster = rasterise(low, high, masses, frame(cells), shape, power=power)
     assert raster.shape == shape
@@ -226,7 +222,7 @@ def on_the_ground(west: float, south: float, east: float, north: float) -> float
 
 
 def test_density_is_per_square_kilometre() -> None:
-    release = leaf_release([100.0, 2500.0], [1.0, 1.0])
+    release = leaf_release([100.0, 2500.0], 1)
     density = visible_density(release, 700)
     x, y = release.domain.axes
     area = on_the_ground(x.low, y.low, x.low + x.cell_width, y.high)
@@ -237,8 +233,7 @@ def test_density_of_a_map_in_metres() -> None:
     """Also per square kilometre, so that maps of other grids can be compared."""
     for cells in (4, 8):
         domain = Domain.from_bounds(0, 0, 8000, 4000, (cells, 2), crs="EPSG:27700")
-        low, high = np.array([[0, 0]]), np.array([[cells, 2]])
-        release = FakeRelease(domain, low, high, np.array([64.0]), np.ones(1))
+        release = release_of(domain, whole_of(domain), np.array([64.0]))
         np.testing.assert_allclose(visible_density(release, 700), 2.0)
         assert "records per km²" in words(plot_release(release))
 
@@ -246,9 +241,7 @@ def test_density_of_a_map_in_metres() -> None:
 def test_density_follows_the_narrowing_of_degrees() -> None:
     """As many points per degree are twice as dense at 60 degrees north as at the equator."""
     domain = Domain.from_bounds(0, -1, 1, 61, (1, 62))
-    rows = np.arange(62)
-    low = np.stack([np.zeros_like(rows), rows], axis=1)
-    release = FakeRelease(domain, low, low + 1, np.full(62, 1000.0), np.ones(62))
+    release = release_of(domain, cells_of(domain), np.full(62, 1000.0))
     density = visible_density(release, 700)[:, 0]
     ratio = on_the_ground(0, -1, 1, 0) / on_the_ground(0, 60, 1, 61)
     assert density[-1] / density[0] == pytest.approx(ratio, rel=1e-5)
@@ -256,21 +249,20 @@ def test_density_follows_the_narrowing_of_degrees() -> None:
 
 def test_density_is_per_cell_without_degrees() -> None:
     domain = Domain.from_bounds(0, 0, 5000, 5000, 8, crs=None)
-    low, high = np.array([[0, 0], [4, 0]]), np.array([[4, 8], [8, 8]])
-    release = FakeRelease(domain, low, high, np.array([64.0, 320.0]), np.ones(2))
+    release = release_of(domain, halves_of(domain), np.array([64.0, 320.0]))
     np.testing.assert_allclose(visible_density(release, 4), [[2, 2, 10, 10]] * 4)
 
 
 def test_what_is_no_more_than_noise_is_blank() -> None:
     deviation = math.sqrt(2) * 10
     estimates = [-500.0, 0.0, 1.9 * deviation, 2.4 * deviation, 500.0]
-    density = visible_density(leaf_release(estimates, [10.0] * 5), 700)
+    density = visible_density(leaf_release(estimates, 10), 700)
     assert np.isnan(density).tolist() == [[True, True, True, False, False]]
 
 
 def test_many_leaves_in_a_pixel_rise_above_the_noise_together() -> None:
     """Each of 100 leaves is within its noise; their sum is ten deviations of its own."""
-    release = leaf_release([10.0] * 100, [7.0] * 100)
+    release = leaf_release([10.0] * 100, 7)
     assert np.isnan(visible_density(release, 100)).all()
     assert np.isfinite(visible_density(release, 1)).all()
 
@@ -278,28 +270,27 @@ def test_many_leaves_in_a_pixel_rise_above_the_noise_together() -> None:
 def test_a_leaf_over_many_pixels_is_judged_as_a_whole() -> None:
     """Its noise is one draw: it does not average out over the pixels, nor grow with them."""
     domain = Domain.from_bounds(0, 0, 1, 1, 64)
-    low, high = np.array([[0, 0], [32, 0]]), np.array([[32, 64], [64, 64]])
     deviation = math.sqrt(2) * 10
     estimates = np.array([1.9, 2.4]) * deviation
-    density = visible_density(FakeRelease(domain, low, high, estimates, np.full(2, 10.0)), 50)
+    density = visible_density(release_of(domain, halves_of(domain), estimates, 10), 50)
     assert np.isnan(density[:, :25]).all()
     assert np.isfinite(density[:, 25:]).all()
 
 
 def test_exact_nothing_is_blank_when_there_is_no_noise_at_all() -> None:
     domain = Domain.from_bounds(0, 0, 1, 1, 1000)
-    low, high = random_leaves(domain.shape, 400, seed=5)
+    leaves = random_leaves(domain.shape, 400, seed=5)
     estimates = np.where(np.arange(400) % 3 == 0, 1e6 / 7, 0.0)
-    release = FakeRelease(domain, low, high, estimates, np.zeros(400))
-    expected = naive_raster(low, high, estimates, (1000, 1000), (90, 90)).T > 0
+    release = release_of(domain, leaves, estimates, 0)
+    expected = naive_raster(*edges_of(leaves), estimates, (1000, 1000), (90, 90)).T > 0
     np.testing.assert_array_equal(np.isfinite(visible_density(release, 90)), expected)
 
 
 def test_further_axes_are_summed_out() -> None:
     axes = (Axis("x", 0, 1, 6), Axis("y", 0, 1, 6), Axis("hour", 0, 24, 24))
-    low, high = random_leaves((6, 6, 24), 50, seed=9)
-    masses = np.full(50, 100.0)
-    release = FakeRelease(Domain(axes), low, high, masses, np.ones(50))
+    leaves = random_leaves((6, 6, 24), 50, seed=9)
+    (low, high), masses = edges_of(leaves), np.full(50, 100.0)
+    release = release_of(Domain(axes), leaves, masses)
     expected = naive_raster(low[:, :2], high[:, :2], masses, (6, 6), (6, 6))
     np.testing.assert_allclose(visible_density(release, 700), expected.T)
     outlines = plot_release(release, boxes=True).axes[0].collections[0].get_paths()
@@ -307,14 +298,14 @@ def test_further_axes_are_summed_out() -> None:
     assert len(outlines) == len(distinct) < 50
 
 
-def cube_release(**changes: Any) -> FakeRelease:
+def cube_release(**changes: Any) -> Release:
     """A city by the hour, at the equator, busiest from 6 to 12."""
     axes = (Axis("x", 0, 1, 6), Axis("y", -0.3, 0.3, 6), Axis("hour", 0, 24, 24))
-    low = np.stack([index.ravel() for index in np.indices((6, 6, 24))], axis=1)
-    busy = (low[:, 2] >= 6) & (low[:, 2] < 12)
-    estimates = np.where(busy, 1000.0, 100.0) * (1 + low[:, 0])
-    release = FakeRelease(Domain(axes, CRS84), low, low + 1, estimates, np.ones(len(low)))
-    return replace(release, **changes)
+    domain = Domain(axes, CRS84)
+    column, _, hour = (index.ravel() for index in np.indices(domain.shape))
+    busy = (hour >= 6) & (hour < 12)
+    estimates = np.where(busy, 1000.0, 100.0) * (1 + column)
+    return release_of(domain, cells_of(domain), **{"estimates": estimates, **changes})
 
 
 def test_a_range_of_a_further_axis_is_drawn_and_said() -> None:
@@ -335,10 +326,9 @@ def test_other_axes_may_be_drawn() -> None:
     assert "records per cell" in words(figure)
     assert "stretched" not in words(figure)
     assert len(ax.collections[0].get_paths()) == 6 * 24
-    low, high = random_leaves((4, 4, 4, 4), 30, seed=2)
     names = ("x", "y", "dest_x", "dest_y")
     domain = Domain(tuple(Axis(name, 0, 1, 4) for name in names), CRS84)
-    trips = FakeRelease(domain, low, high, np.full(30, 1e4), np.ones(30))
+    trips = release_of(domain, random_leaves(domain.shape, 30, seed=2), np.full(30, 1e4))
     said = words(plot_release(trips, axes=("dest_x", "dest_y")))
     for word in ("longitude of the destination (°)", "records per km²", "all of x, y"):
         assert word in said
@@ -421,34 +411,29 @@ def test_mistakes_about_axes_are_named(options: dict[str, Any], says: str) -> No
 
 
 def test_refuses_a_single_axis_and_no_pixels() -> None:
-    line = FakeRelease(
-        Domain((Axis("hour", 0, 24, 24),)),
-        np.array([[0]]),
-        np.array([[24]]),
-        np.array([5.0]),
-        np.array([1.0]),
-    )
+    domain = Domain((Axis("hour", 0, 24, 24),))
+    line = release_of(domain, whole_of(domain), np.array([5.0]))
     with pytest.raises(InputError, match="two axes"):
         plot_release(line)
     with pytest.raises(InputError, match="one pixel a side, got 0 x 0"):
-        plot_release(leaf_release([1.0], [1.0]), pixels=0)
+        plot_release(leaf_release([1.0], 1), pixels=0)
 
 
 def test_says_which_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"Drawing a map needs .*htf-dp\[plot\]"):
-        plot_release(leaf_release([1.0], [1.0]))
+        plot_release(leaf_release([1.0], 1))
 
 
 def test_leaves_pyplot_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
-    plot_release(leaf_release([100.0], [1.0], private=False), boxes=True)
+    plot_release(leaf_release([100.0], 1, private=False), boxes=True)
     assert "matplotlib.pyplot" not in sys.modules
 
 
 @pytest.mark.parametrize("estimates", [[500.0, 4000.0], [-3.0, 1.0]])
 def test_names_mechanism_and_epsilon_and_does_not_cry_wolf(estimates: list[float]) -> None:
-    said = words(plot_release(leaf_release(estimates, [5.0, 5.0])))
+    said = words(plot_release(leaf_release(estimates, 5)))
     assert "made-up,  ε = 0.375" in said
     assert "Differentially private counts of records: ε-DP per record, ε = 0.375" in said
     assert "longitude" in said
@@ -457,7 +442,7 @@ def test_names_mechanism_and_epsilon_and_does_not_cry_wolf(estimates: list[float
     assert "NOT PRIVATE" not in said
     assert ("records per km²" in said) == (max(estimates) > 100)
     assert ("nothing rises above the noise" in said) == (max(estimates) < 100)
-    people = leaf_release(estimates, [5.0, 5.0], protection=Protection("person", 3))
+    people = leaf_release(estimates, 5, protection=Protection("person", 3))
     assert "ε-DP per person, ε = 0.375" in words(plot_release(people))
     assert "Counted: records, at most 3 per person." in words(plot_release(people))
 
@@ -469,7 +454,7 @@ def test_a_map_of_people_says_people() -> None:
         (replace(days, per=None), "split people", "person"),
         (days, "split person-days", "person in one day"),
     ):
-        said = words(plot_release(leaf_release([900.0, 900.0], [5.0, 5.0], protection=protection)))
+        said = words(plot_release(leaf_release([900.0, 900.0], 5, protection=protection)))
         assert f"{quantity} per km²" in said
         assert f"private counts of {quantity}: ε-DP per {unit}, ε = 0.375" in said
         assert " records: ε-DP" not in said
@@ -499,7 +484,7 @@ def test_draws_on_the_axes_of_the_caller() -> None:
 
     figure = Figure((10, 5))
     left, right = figure.subplots(1, 2)
-    assert plot_release(leaf_release([500.0], [1.0], private=False), ax=right) is figure
+    assert plot_release(leaf_release([500.0], 1, private=False), ax=right) is figure
     assert not left.images
     assert len(right.images) == 1
     assert BANNER in words(right)
@@ -545,17 +530,16 @@ def test_a_map_too_thin_to_see_is_stretched_and_says_so() -> None:
 
 def test_one_hotspot_does_not_wash_out_the_rest() -> None:
     side = 50
-    index = np.stack([axis.ravel() for axis in np.indices((side, side))], axis=1)
     estimates = np.random.default_rng(2).uniform(1e3, 1e4, side * side)
     estimates[0] = 1e12
     domain = Domain.square(0, 0, 10, side)
-    release = FakeRelease(domain, index, index + 1, estimates, np.ones(len(index)))
+    release = release_of(domain, cells_of(domain), estimates)
     norm: Any = plot_release(release).axes[0].images[0].norm
     assert 5 < norm.vmax / norm.vmin < 20
 
 
 def test_noise_that_barely_shows_stays_pale() -> None:
-    release = leaf_release([35.0, 1.0, 32.0, -20.0], [10.0] * 4)
+    release = leaf_release([35.0, 1.0, 32.0, -20.0], 10)
     norm: Any = plot_release(release).axes[0].images[0].norm
     assert norm(35.0 / 100) < 0.1
 

@@ -13,7 +13,7 @@ from htf.base.compiled import many_ahead
 from htf.errors import InputError
 from htf.frame.domain import Axis, Domain
 from htf.query.answer import Answer
-from htf.query.boxes import BLOCK, RowCounter, count_boxes, share_inside, to_snapped_cells
+from htf.query.boxes import BLOCK, count_boxes, share_inside, to_snapped_cells
 from htf.query.columns import COLUMNS, COUNTS
 from htf.query.index import BoxIndex
 from htf.query.outside import outside_note
@@ -98,11 +98,6 @@ def test_leaves_without_noise_have_no_error() -> None:
 def test_mistakes_are_named(boxes: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         count_boxes(DOMAIN, INDEX, boxes)  # type: ignore[arg-type]
-
-
-def test_a_domain_of_other_dimensions_is_refused() -> None:
-    with pytest.raises(InputError, match="1 axes, but the leaves have 2"):
-        count_boxes(Domain((Axis("x", 0, 1, 4),)), INDEX, [0, 1])
 
 
 def test_no_boxes_give_no_answers() -> None:
@@ -250,7 +245,6 @@ def batched(ends: list[float]) -> list[tuple[float, float]]:
 )
 def test_boxes_say_how_much_of_them_lies_on_the_map(box: list[float], inside: float) -> None:
     assert count_boxes(DOMAIN, INDEX, box).inside.tolist() == [inside]
-    assert RowCounter(DOMAIN, INDEX).count([box])[0][5] == inside
 
 
 MAP = "from 10 to 14 along x and from 40 to 48 along y"

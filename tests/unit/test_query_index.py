@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,9 @@ from htf.estimation.noise_law import noise_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.query.index import CHUNK, FAN_OUT, BoxIndex
 from telling import examples
+
+SUMMED = ("estimate", "absolute", "variance", "fourth_cumulant", "noisy_leaves", "partial_absolute")
+NAMES = (*SUMMED, "smallest_weight", "largest_weight")
 
 
 @dataclass(frozen=True)
@@ -63,9 +67,12 @@ def make_queries(
     return edges.min(axis=0), edges.max(axis=0)
 
 
+def measure(index: BoxIndex, low: FloatArray, high: FloatArray) -> SimpleNamespace:
+    return SimpleNamespace(**dict(zip(NAMES, index.measure(low, high).T, strict=True)))
+
+
 def measure_naively(leaves: Leaves, low: FloatArray, high: FloatArray) -> dict[str, float]:
-    names = ("estimate", "absolute", "variance", "fourth_cumulant", "noisy_leaves")
-    total = dict.fromkeys((*names, "partial_absolute", "largest_weight"), 0.0)
+    total = dict.fromkeys(NAMES, 0.0)
     total["smallest_weight"] = 1.0
     variances = noise_variances(leaves.scales)
     for leaf in range(len(leaves.low)):
@@ -98,7 +105,7 @@ def measure_naively(leaves: Leaves, low: FloatArray, high: FloatArray) -> dict[s
 def test_measures_are_those_of_a_plain_loop(seed: int, shape: list[int], cuts: int) -> None:
     leaves = make_leaves(seed, shape, cuts)
     low, high = make_queries(seed + 1, shape, 5)
-    found = asdict(leaves.index.measure(low, high))
+    found = vars(measure(leaves.index, low, high))
     for row in range(len(low)):
         expected = measure_naively(leaves, low[row], high[row])
         assert {name: values[row] for name, values in found.items()} == pytest.approx(
@@ -114,7 +121,7 @@ def test_the_tilings_of_these_tests_tile_and_are_deep() -> None:
 
 def test_the_whole_grid_is_the_sum_of_the_leaves() -> None:
     leaves = make_leaves(2, [40, 9], 300)
-    found = leaves.index.measure(np.zeros((1, 2)), np.array([[40.0, 9.0]]))
+    found = measure(leaves.index, np.zeros((1, 2)), np.array([[40.0, 9.0]]))
     assert found.estimate[0] == leaves.estimates.sum()
     assert found.partial_absolute[0] == 0
     assert found.noisy_leaves[0] == np.count_nonzero(leaves.scales)
@@ -126,7 +133,7 @@ def test_a_wholly_covered_node_is_not_entered() -> None:
     index = leaves.index
     _, _, sums = index._nodes
     sums[1:] = np.nan  # so entering would spoil the sum
-    found = index.measure(np.zeros((1, 2)), np.full((1, 2), 64.0))
+    found = measure(index, np.zeros((1, 2)), np.full((1, 2), 64.0))
     assert found.estimate[0] == leaves.estimates.sum()
 
 
@@ -144,7 +151,7 @@ def test_neighbours_share_nodes() -> None:
 def test_leaves_without_noise_say_nothing_about_weights() -> None:
     low, high = np.array([[0], [4]]), np.array([[4], [8]])
     index = BoxIndex(low, high, np.array([8.0, 8.0]), np.array([0.0, 2.0]))
-    found = index.measure(np.array([[0.0]]), np.array([[5.0]]))
+    found = measure(index, np.array([[0.0]]), np.array([[5.0]]))
     assert found.largest_weight[0] == 0.25
     assert found.smallest_weight[0] == 0.25
     assert found.noisy_leaves[0] == 1
@@ -154,9 +161,9 @@ def test_threads_give_what_one_thread_gives() -> None:
     leaves = make_leaves(7, [50, 50], 200)
     index = leaves.index
     low, high = make_queries(8, [50, 50], 2 * CHUNK + 100)
-    together = asdict(index.measure(low, high))
+    together = vars(measure(index, low, high))
     pieces = [
-        asdict(index.measure(low[rows], high[rows]))
+        vars(measure(index, low[rows], high[rows]))
         for rows in (slice(0, 900), slice(CHUNK - 1, CHUNK + 1), slice(2 * CHUNK + 99, None))
     ]
     rows = np.r_[0:900, CHUNK - 1 : CHUNK + 1, 2 * CHUNK + 99]
@@ -167,22 +174,22 @@ def test_threads_give_what_one_thread_gives() -> None:
 def test_read_only_and_strided_queries_are_taken() -> None:
     leaves = make_leaves(9, [20, 20], 50)
     low, high = make_queries(10, [20, 20], 20)
-    expected = leaves.index.measure(low, high).estimate
+    expected = measure(leaves.index, low, high).estimate
     both = np.column_stack([low, high])
     both.flags.writeable = False
-    assert np.array_equal(leaves.index.measure(both[:, :2], both[:, 2:]).estimate, expected)
+    assert np.array_equal(measure(leaves.index, both[:, :2], both[:, 2:]).estimate, expected)
 
 
 def test_queries_without_rows_give_none() -> None:
     leaves = make_leaves(9, [20, 20], 50)
-    assert len(leaves.index.measure(np.zeros((0, 2)), np.zeros((0, 2))).estimate) == 0
+    assert len(measure(leaves.index, np.zeros((0, 2)), np.zeros((0, 2))).estimate) == 0
 
 
 def test_grids_as_large_as_allowed() -> None:
     most = 2**31 - 1
     low, high = np.array([[0, 0], [most - 1, 0]]), np.array([[most - 1, most], [most, most]])
     index = BoxIndex(low, high, np.array([3.0, 5.0]), np.zeros(2))
-    found = index.measure(np.array([[most - 0.5, 0.0]]), np.array([[float(most), most / 2]]))
+    found = measure(index, np.array([[most - 0.5, 0.0]]), np.array([[float(most), most / 2]]))
     assert found.estimate[0] == pytest.approx(5 / 4)
 
 

@@ -25,7 +25,17 @@ from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.query.boxes import axis_table
 from htf.query.index import BoxIndex, join_edges
-from htf.query.kernels import COUNT, HIGH, LOW, PARTIAL
+from htf.query.kernels import (
+    COUNT,
+    FOURTH_CUMULANT,
+    HIGH,
+    LARGEST_WEIGHT,
+    LOW,
+    NOISY_LEAVES,
+    PARTIAL,
+    SMALLEST_WEIGHT,
+    VARIANCE,
+)
 from htf.query.kernels import RAW as PLAIN
 from htf.query.tree_index import (
     CHUNK,
@@ -182,7 +192,7 @@ def measured(index: TreeIndex, low: FloatArray, high: FloatArray) -> Measured:
 
 
 def answers_in_cells(index: TreeIndex, low: FloatArray, high: FloatArray) -> FloatArray:
-    axes = [Axis("x", 0, 4096, 4096)] * index.dimensions  # at least as large as all maps here
+    axes = [Axis("x", 0, 4096, 4096)] * low.shape[1]  # at least as large as all maps here
     return index.answer(np.hstack([low, high]), axis_table(axes))
 
 
@@ -211,14 +221,9 @@ def test_where_only_leaves_were_counted_noise_is_independent() -> None:
     scales = np.full(4, 1 / 0.3)
     noisy = counts.noisy_counts[0].astype(np.float64)
     plain = BoxIndex(tree.low[leaves], tree.high[leaves], noisy, scales).measure(low, high)
-    np.testing.assert_allclose(found.noise_variance, plain.variance, rtol=1e-12)
-    expected = half_widths(
-        plain.variance,
-        plain.fourth_cumulant,
-        plain.noisy_leaves,
-        plain.smallest_weight,
-        plain.largest_weight,
-    )
+    np.testing.assert_allclose(found.noise_variance, plain[:, VARIANCE], rtol=1e-12)
+    shape = VARIANCE, FOURTH_CUMULANT, NOISY_LEAVES, SMALLEST_WEIGHT, LARGEST_WEIGHT
+    expected = half_widths(*(plain[:, column] for column in shape))
     assert np.floor(half).tolist() == expected.tolist()
     assert half[2:].tolist() == expected[2:].tolist()  # one leaf: exact, not rounded
     assert found.estimate.tolist() == [944, 904, 7, -3]

@@ -18,6 +18,7 @@ from htf.estimation.homogeneous import PRIOR_TRUST
 from htf.estimation.prior import MOST_PRIORS, Prior
 from htf.estimation.trust import CLASSES, Evidence, best_weights
 from htf.frame.domain import FloatArray
+from htf.query.kernels import ESTIMATE
 from support import grid
 
 CELLS = 64
@@ -119,7 +120,7 @@ def test_a_wrong_prior_does_no_harm_and_a_right_one_helps(right: Prior, wrong: P
         for place, prior in enumerate((None, wrong, right)):
             made = publish(matrix, "0.3", prior=prior, noise=f"seeded:{seed}")
             cells = np.argwhere(true >= 0).astype(float)
-            counts = made.derived.index.measure(cells, cells + 1).estimate
+            counts = made.derived.index.measure(cells, cells + 1)[:, ESTIMATE]
             found[place, seed] = np.abs(counts - true.ravel()).mean()
     plain, with_wrong, with_right = found.mean(axis=1)
     assert with_wrong < 1.02 * plain

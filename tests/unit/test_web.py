@@ -152,10 +152,8 @@ def test_further_axes_are_summed_within_where() -> None:
 
 
 def test_a_map_that_lies_nowhere_keeps_its_shape() -> None:
-    domain = Domain((Axis("x", 0, 200, 4), Axis("y", 0, 100, 4)))
-    corners = corners_in_square(np.array([[0.0, 0, 200, 100]]), None, Plane.of(domain)).reshape(
-        4, 2
-    )
+    bounds = 0.0, 0.0, 200.0, 100.0
+    corners = corners_in_square(np.array([bounds]), None, Plane.of(bounds)).reshape(4, 2)
     width, height = corners.max(axis=0) - corners.min(axis=0)
     assert (width, height) == (pytest.approx(0.01), pytest.approx(0.005))
     assert data_of(page_of([Layer.of(release(crs=None), "grid")]))["unit"] == "cell"

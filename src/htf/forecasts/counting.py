@@ -16,6 +16,7 @@ from htf.forecasts.workloads import Boxes
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import sum_boxes, summed_area_table
 from htf.query.index import BoxIndex
+from htf.query.kernels import ESTIMATE
 from htf.release.release import Release
 
 MOST_TABLE_CELLS = 4096 * 4096
@@ -46,7 +47,7 @@ class ExactCounter:
         if self._index is None:
             return np.zeros(len(boxes), dtype=np.int64)
         low, high = boxes.low.astype(np.float64), boxes.high.astype(np.float64)
-        return np.rint(self._index.measure(low, high).estimate).astype(np.int64)
+        return np.rint(self._index.measure(low, high)[:, ESTIMATE]).astype(np.int64)
 
 
 def answer_boxes(release: Release, boxes: Boxes) -> FloatArray:
@@ -55,7 +56,7 @@ def answer_boxes(release: Release, boxes: Boxes) -> FloatArray:
         table = summed_area_table(spread_estimates(release))
         return sum_boxes(table, boxes.low, boxes.high)
     low, high = boxes.low.astype(np.float64), boxes.high.astype(np.float64)
-    return release.derived.index.measure(low, high).estimate
+    return release.derived.index.measure(low, high)[:, ESTIMATE]
 
 
 def spread_estimates(release: Release) -> FloatArray:

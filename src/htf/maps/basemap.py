@@ -40,7 +40,7 @@ class Features:
     """Lines or rings in degrees, one after another."""
 
     corners: FloatArray  # (n, 2)
-    ends: Any  # of each part, in `corners`
+    edges: Any  # where each part starts in `corners`, and where the last one ends
     ranks: Any  # small ones show first
     holes: BoolArray
     boxes: FloatArray  # W,S,E,N of each part
@@ -55,10 +55,7 @@ class Features:
         """Those parts, with their numbers."""
         found = self.touching(bounds)
         for number in found[self.ranks[found] <= most_rank].tolist():
-            yield number, self.corners[self.start(number) : self.ends[number]]
-
-    def start(self, number: int) -> int:
-        return int(self.ends[number - 1]) if number else 0
+            yield number, self.corners[self.edges[number] : self.edges[number + 1]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +101,8 @@ def _world() -> tuple[list[dict[str, Features]], list[Name]]:
 
 def _unpacked(arrays: dict[str, Any], name: str) -> Features:
     sizes = arrays[f"{name}_sizes"]
-    ends = np.cumsum(sizes)
-    starts = ends - sizes
+    edges = np.cumsum(np.append(0, sizes))
+    starts = edges[:-1]
     words = np.stack([arrays[f"{name}_low"], arrays[f"{name}_high"]], axis=-1)
     steps = words.view("<i2")[..., 0].astype(np.int64)  # zero at the start of each part
     sums = np.cumsum(steps, axis=1)
@@ -113,7 +110,7 @@ def _unpacked(arrays: dict[str, Any], name: str) -> Features:
     corners = (sums + np.repeat(firsts, sizes, axis=1)).T * QUANTUM
     low, high = np.minimum.reduceat(corners, starts), np.maximum.reduceat(corners, starts)
     boxes = np.column_stack([low, high])
-    return Features(corners, ends, arrays[f"{name}_ranks"], arrays[f"{name}_holes"], boxes)
+    return Features(corners, edges, arrays[f"{name}_ranks"], arrays[f"{name}_holes"], boxes)
 
 
 def crop(bounds: Bounds, level: int = 0, most_rank: int = RANKS[0]) -> Crop:
@@ -150,7 +147,7 @@ def _guessed_size(bounds: Bounds, level: int, most_rank: int) -> int:
     number = 0
     for layer in _world()[0][level].values():
         found = layer.touching(bounds)
-        sizes = np.diff(layer.ends, prepend=0)
+        sizes = np.diff(layer.edges)
         number += int(sizes[found[layer.ranks[found] <= most_rank]].sum())
     return number
 

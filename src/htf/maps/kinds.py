@@ -25,7 +25,6 @@ from htf.maps.views import describe_summed, outlines, view
 from htf.maps.window import PLACES, Frame, Window, read_axes, row_areas
 from htf.maps.zone_views import (
     FlowView,
-    PeopleView,
     Shapes,
     Zones,
     ZoneView,
@@ -436,7 +435,7 @@ class PeopleZones(OfPeople, Areas):
     @cached_property
     def view(self) -> ZoneView:
         (zones,) = self.ends
-        return PeopleView(zones, self.as_counts)
+        return ZoneView(zones, self.as_counts, of_people=True)
 
 
 class PeopleLines(OfPeople, Lines):

@@ -48,11 +48,8 @@ class Scale:
         """Values with their colours, as images and collections of matplotlib take them."""
         # Values are clipped, because those below the least colour would be drawn blank.
         shown = np.where(values.is_clear, np.clip(values.density, *self.limits), np.nan)
-        return {"array": np.ma.masked_invalid(shown)} | self.look
-
-    @property
-    def look(self) -> dict[str, Any]:
-        return {"cmap": self.mappable.cmap, "norm": self.mappable.norm}
+        look = {"cmap": self.mappable.cmap, "norm": self.mappable.norm}
+        return {"array": np.ma.masked_invalid(shown), **look}
 
 
 class Diverging(Scale):

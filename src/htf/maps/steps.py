@@ -23,33 +23,24 @@ def steps_of(domain: Domain, by: str, where: Where | None) -> tuple[int, list[St
     arguments.text(by, "the axis of panels")
     if by in domain.names or not any(axis.levels for axis in domain.axes):
         axis_number(domain, by)  # refuses one that is not there
-    number = read_by(domain, by)[0].axis
-    steps = named_ranges(domain, by, where)
-    if steps is None:
-        ranges = panel_ranges(domain, by, where)
-        steps = [(f"{by} {low:.6g} to {high:.6g}", (low, high)) for low, high in ranges]
-    elif len(steps) > MOST_PANELS:
-        raise InputError(
-            f"{by!r} has {len(steps):,} names, but a picture has room for {MOST_PANELS} panels: choose a higher level, "
-            f"or a part of it with --where {domain.names[number]}=NAME"
-        )
-    return number, steps
-
-
-def named_ranges(domain: Domain, by: str, where: Where | None) -> list[Step] | None:
-    """Each name of a level or an axis that lies in `where`, with its cells; None if its cells have no names."""
-    parts = read_by(domain, by)
-    if len(parts) > 1:
-        ways = " or ".join(f"{domain.names[part.axis]}:{by}" for part in parts)
+    part, *further = read_by(domain, by)
+    if further:
+        ways = " or ".join(f"{domain.names[one.axis]}:{by}" for one in (part, *further))
         raise InputError(f"panels are of one axis: write --by {ways}")
-    axis, level = domain.axes[parts[0].axis], parts[0].level
+    axis = domain.axes[part.axis]
     if not axis.levels:
-        return None
-    low, high = labels_within(axis, level, full_ranges(domain, where)[parts[0].axis])
-    which = f"{axis.name} " if parts[0].axis in domain.outlined else ""
-    titles = [which + label for label in axis.labels(low, high, level)]
-    ends = [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
-    return list(zip(titles, ends, strict=True))
+        ranges = panel_ranges(domain, by, where)
+        return part.axis, [(f"{by} {low:.6g} to {high:.6g}", (low, high)) for low, high in ranges]
+    low, high = labels_within(axis, part.level, full_ranges(domain, where)[part.axis])
+    if len(low) > MOST_PANELS:
+        raise InputError(
+            f"{by!r} has {len(low):,} names, but a picture has room for {MOST_PANELS} panels: choose a higher level, "
+            f"or a part of it with --where {axis.name}=NAME"
+        )
+    which = f"{axis.name} " if part.axis in domain.outlined else ""
+    titles = [which + label for label in axis.labels(low, high, part.level)]
+    ends = zip(low.astype(float).tolist(), high.astype(float).tolist(), strict=True)
+    return part.axis, list(zip(titles, ends, strict=True))
 
 
 def panel_ranges(domain: Domain, by: str, where: Where | None) -> list[tuple[float, float]]:

@@ -118,6 +118,7 @@ class ZoneView(Counted):
 
     zones: Zones
     answers: Answer
+    of_people: bool = False  # different ones: each zone has its number, whatever its area
 
     @property
     def level(self) -> str:
@@ -126,12 +127,13 @@ class ZoneView(Counted):
     @property
     def area(self) -> FloatArray:
         """0 for the rest."""
-        return self.zones.ground_area
+        area = self.zones.ground_area
+        return np.sign(area) if self.of_people else area
 
     @property
     def unit(self) -> str:
         """What a density is per."""
-        known = to_equal_area(self.zones.domain.crs) is not None
+        known = not self.of_people and to_equal_area(self.zones.domain.crs) is not None
         return "km²" if known else self.level
 
     @property
@@ -146,20 +148,6 @@ class ZoneView(Counted):
             f"Not on the map: {show_count(float(counts[place]), quantity)} {quantity} of {labels[place]!r}"
             for place in np.flatnonzero(self.area == 0).tolist()
         ]
-
-
-class PeopleView(ZoneView):
-    """The zones of a table of different people: each with its number, whatever its area."""
-
-    __slots__ = ()
-
-    @property
-    def area(self) -> FloatArray:
-        return np.sign(self.zones.ground_area)
-
-    @property
-    def unit(self) -> str:
-        return self.level
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,8 +225,6 @@ def view_flows(release: Release, level: str | None = None, where: Where | None =
 
 
 def _drawn_axis(domain: Domain, where: Where | None, axis: str | None) -> int:
-    if not domain.outlined:
-        raise InputError(f"this release has no zones: its axes are {', '.join(domain.names)}")
     if axis is not None:
         known = [domain.names[number] for number in domain.outlined]
         if axis not in known:

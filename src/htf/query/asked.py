@@ -15,12 +15,11 @@ import numpy as np
 from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.frame.domain import Domain, FloatArray, IntArray
 from htf.frame.ground import ground_of
+from htf.query.where import Where, show_range
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
-
-    from htf.query.where import Where
 
 NAMES = ("name", "id", "label")  # names of columns that tell rows apart on the screen
 LABEL = "label"
@@ -107,8 +106,6 @@ class AskedRows(ReadOnlyArrays):
         return outside_note(self.domain, self.rows, inside)
 
     def _ranges(self, number: int) -> list[str]:
-        from htf.query.where import show_range
-
         axis, level = self.domain.axes[number], self.levels.get(number)
         ends = self.rows[:, [number, self.domain.dimensions + number]].tolist()
         return [show_range(axis, low, high, level) for low, high in ends]

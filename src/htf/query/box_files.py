@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from htf.errors import InputError
 from htf.files import is_file
@@ -102,24 +102,24 @@ def _as_edges(column: pa.ChunkedArray, name: str, separator: str, path: Path) ->
     texts = pc.utf8_trim_whitespace(column)
     if separator != ",":
         texts = pc.replace_substring(texts, ",", ".")
-    try:
-        return texts.cast(pa.float64())
-    except pa.ArrowInvalid:
-        row = next(row for row, text in enumerate(texts) if not _is_number(text))
+    numbers = _cast(texts, pa.float64())
+    if numbers is None:
+        row = next(row for row, text in enumerate(texts) if _cast(text, pa.float64()) is None)
         raise InputError(
             f"{path} must have numbers in the column {name}, got {column[row].as_py()!r} in row {row} "
             "(counted from 0)"
-        ) from None
+        )
+    return numbers
 
 
-def _is_number(text: pa.Scalar) -> bool:
+def _cast(texts: Any, kind: pa.DataType) -> Any:
+    """Texts as numbers; None if some are none."""
     import pyarrow as pa
 
     try:
-        text.cast(pa.float64())
+        return texts.cast(kind)
     except pa.ArrowInvalid:
-        return False
-    return True
+        return None
 
 
 def _as_given(column: pa.ChunkedArray) -> pa.Array:
@@ -133,10 +133,8 @@ def _as_given(column: pa.ChunkedArray) -> pa.Array:
     if filled.null_count == len(filled):
         return column
     for kind in (pa.int64(), pa.float64()):
-        try:
-            numbers = filled.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-        if numbers.cast(pa.string()).equals(filled) and pc.all(pc.is_finite(numbers)).as_py():
+        numbers = _cast(filled, kind)
+        is_same = numbers is not None and numbers.cast(pa.string()).equals(filled)
+        if is_same and pc.all(pc.is_finite(numbers)).as_py():
             return numbers
     return column

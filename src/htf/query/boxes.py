@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from htf.base.compiled import few
-from htf.errors import InputError
 from htf.frame.domain import Axis, Domain, FloatArray
 from htf.query.answer import Answer
 from htf.query.asked import AskedRows
 from htf.query.columns import COLUMNS, COUNTS, place
+from htf.query.kernels import fill_inside
 from htf.query.where import Where, full_rows
 
 if TYPE_CHECKING:
@@ -52,10 +52,6 @@ def count_boxes(
 def count_rows(asked: AskedRows, index: BoxIndex | TreeIndex) -> Answer:
     """Count rows that are known to be full."""
     domain, rows = asked.domain, asked.rows
-    if index.dimensions != domain.dimensions:
-        raise InputError(
-            f"the domain has {domain.dimensions} axes, but the leaves have {index.dimensions}"
-        )
     axes, table = axis_table(domain.axes), np.empty((len(COLUMNS), len(rows)))
     for start in range(0, len(rows), BLOCK):
         block = slice(start, start + BLOCK)
@@ -67,25 +63,9 @@ def count_rows(asked: AskedRows, index: BoxIndex | TreeIndex) -> Answer:
 
 def share_inside(axes: Sequence[Axis], rows: FloatArray) -> FloatArray:
     """`Answers.inside` for full rows: all low edges in the order of the axes, then all high ones."""
-    from htf.query.kernels import fill_inside
-
     answers = np.empty((len(rows), len(COLUMNS)))
     fill_inside(np.ascontiguousarray(rows, dtype=np.float64), axis_table(axes), answers)
     return answers[:, place("inside")]
-
-
-class RowCounter:
-    """Counts boxes given as full rows without checking them, for speed."""
-
-    __slots__ = ("_axes", "_index")
-
-    def __init__(self, domain: Domain, index: BoxIndex | TreeIndex) -> None:
-        self._axes, self._index = axis_table(domain.axes), index
-
-    def count(self, rows: list[list[float]]) -> list[list[float]]:
-        """The columns of an answer (htf.query.columns), in order, for each row."""
-        answers: list[list[float]] = self._index.answer(np.array(rows), self._axes).tolist()
-        return answers
 
 
 def axis_table(axes: Sequence[Axis]) -> FloatArray:
@@ -106,14 +86,13 @@ def axis_table(axes: Sequence[Axis]) -> FloatArray:
 
 def to_snapped_cells(axis: Axis, values: ArrayLike) -> FloatArray:
     """Map coordinates to cell coordinates, clipped to the axis, with edges of cells made exact."""
-    from htf.query.kernels import snap_rows
-
-    column = np.array(values, dtype=np.float64)
-    return np.asarray(snap_rows(column.reshape(-1, 1), axis_table([axis])).reshape(column.shape))
+    cells = snap_to_cells(axis, np.clip(np.array(values, dtype=np.float64), axis.low, axis.high))
+    return np.asarray(np.clip(cells, 0.0, axis.cells))
 
 
 def snap_to_cells(axis: Axis, values: FloatArray) -> FloatArray:
     """The same without clipping."""
-    from htf.query.kernels import snap_column
-
-    return np.asarray(snap_column(np.ascontiguousarray(values), axis_table([axis])))
+    low, _, _, per_unit, tolerance = axis_table([axis])[0]
+    cells = (values - low) * per_unit
+    edges = np.rint(cells)
+    return np.asarray(np.where(np.abs(cells - edges) <= tolerance, edges, cells))

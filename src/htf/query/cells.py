@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from htf.estimation.prior import prior_cells
 from htf.frame.domain import FloatArray
-
-if TYPE_CHECKING:
-    from htf.release.release import Release
+from htf.query.kernels import ESTIMATE
+from htf.release.release import Release
 
 
 def cell_counts(release: Release) -> FloatArray:
@@ -18,5 +15,5 @@ def cell_counts(release: Release) -> FloatArray:
     own = prior_cells(release.domain)
     cells = np.indices(own.shape).reshape(own.dimensions, -1).T
     steps = np.array(release.domain.shape) / np.array(own.shape)
-    counts = release.derived.index.measure(cells * steps, (cells + 1) * steps).estimate
+    counts = release.derived.index.measure(cells * steps, (cells + 1) * steps)[:, ESTIMATE]
     return np.maximum(counts, 0.0).reshape(own.shape)

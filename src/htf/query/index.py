@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +19,13 @@ from htf.estimation.worth import AS_COUNTED, Worth
 from htf.frame.curve import places_on_curve
 from htf.frame.domain import FloatArray, IntArray
 from htf.query.columns import COLUMNS, place
+from htf.query.kernels import (
+    MEASURES,
+    answer_leaves,
+    enclose_counts,
+    finish_leaves,
+    measure_leaves,
+)
 
 if TYPE_CHECKING:
     from htf.query.polygons import Outlines
@@ -30,26 +36,6 @@ POLYGONS_AT_A_TIME = 16  # per thread
 PUBLISHED = ("count", "std_error", "low", "high", "raw")
 # Of what each counted thing is worth, by which each of the measures grows.
 POWERS = np.array([1.0, 1.0, 2.0, 4.0, 0.0, 1.0, 0.0, 0.0])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Measures:
-    """Sums over the leaves that each query touches, with weight w the covered share of a leaf.
-
-    `estimate` sums w * estimate, `absolute` sums w * |estimate|, and `partial_absolute` does so over
-    leaves with w < 1. `variance` and `fourth_cumulant` describe the noise of `estimate`.
-    The remaining three describe the leaves with noise: their number, and their least and largest
-    weight (1 and 0 if there are none).
-    """
-
-    estimate: FloatArray
-    absolute: FloatArray
-    variance: FloatArray
-    fourth_cumulant: FloatArray
-    noisy_leaves: FloatArray
-    partial_absolute: FloatArray
-    smallest_weight: FloatArray
-    largest_weight: FloatArray
 
 
 class BoxIndex:
@@ -69,7 +55,6 @@ class BoxIndex:
     ) -> None:
         self._worth = worth
         order = np.argsort(places_on_curve(low, high), kind="stable")
-        self.dimensions = low.shape[1]
         self._nodes = _pack(
             low[order].astype(np.float64),
             high[order].astype(np.float64),
@@ -79,7 +64,6 @@ class BoxIndex:
     def answer(self, rows: FloatArray, axes: FloatArray) -> FloatArray:
         """The columns of an answer (htf.query.columns), one row per box. `rows` are the edges of the boxes
         in map coordinates, and `axes` is `boxes.axis_table`."""
-        from htf.query.kernels import answer_leaves
 
         def run(chunk: slice, found: FloatArray) -> None:
             answer_leaves(rows[chunk], axes, *self._nodes, found)
@@ -90,7 +74,6 @@ class BoxIndex:
         """The same for polygons, each leaf weighted by the share of it that they cover. The caller fills
         in how much of them lies on the map."""
         from htf.query import polygon_kernels
-        from htf.query.kernels import MEASURES, finish_leaves
 
         def run(chunk: slice, found: FloatArray) -> None:
             polygon_kernels.measure_leaves(outlines, chunk.start, *self._nodes, found)
@@ -100,17 +83,16 @@ class BoxIndex:
         finish_leaves(measures, answers)
         return published(answers, self._worth)
 
-    def measure(self, query_low: FloatArray, query_high: FloatArray) -> Measures:
-        """The sums for each box `[query_low, query_high)`, in cell coordinates."""
-        from htf.query.kernels import MEASURES, measure_leaves
-
+    def measure(self, query_low: FloatArray, query_high: FloatArray) -> FloatArray:
+        """The sums over the leaves that each box `[query_low, query_high)`, in cell coordinates, touches: the columns of
+        `measures` in htf.query.kernels."""
         queries = join_edges(query_low, query_high)
 
         def run(chunk: slice, found: FloatArray) -> None:
             measure_leaves(queries[chunk], *self._nodes, found)
 
         found = in_chunks(run, len(queries), MEASURES, CHUNK)
-        return Measures(*(found * self._worth.each**POWERS).T)
+        return found * self._worth.each**POWERS
 
 
 def published(answers: FloatArray, worth: Worth) -> FloatArray:
@@ -118,8 +100,6 @@ def published(answers: FloatArray, worth: Worth) -> FloatArray:
 
     Intervals come out finished: `enclose_counts` is the last step.
     """
-    from htf.query.kernels import enclose_counts
-
     if worth != AS_COUNTED:
         count, std_error, low, high, raw = (answers[:, place(name)] for name in PUBLISHED)
         count[:], std_error[:], low[:], high[:] = worth.of_answers(count, std_error, low, high)

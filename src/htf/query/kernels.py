@@ -25,7 +25,8 @@ LEAST_INSIDE = 1e-300  # for a box that touches the map at all: 0 means that it 
 # Columns of `sums`, over the leaves of each node.
 ESTIMATE, ABSOLUTE, VARIANCE, FOURTH_CUMULANT, NOISY_LEAVES = range(5)
 SUMS = 5
-# Columns of `measures`: the same sums, and three more.
+# Columns of `measures`: the same sums, each leaf by its covered share, then that of absolute values over leaves that are
+# covered in part; and of leaves with noise the least and the largest share (1 and 0 if there are none).
 PARTIAL_ABSOLUTE, SMALLEST_WEIGHT, LARGEST_WEIGHT = range(SUMS, SUMS + 3)
 MEASURES = SUMS + 3
 
@@ -40,15 +41,6 @@ def snap_rows(rows: FloatArray, axes: FloatArray) -> FloatArray:
             # Clip first, so that nothing can overflow.
             value = min(max(rows[row, column], axes[axis, LOW_END]), axes[axis, HIGH_END])
             cells[row, column] = min(max(_snap(value, axes, axis), 0.0), axes[axis, CELLS])
-    return cells
-
-
-@compiled
-def snap_column(values: FloatArray, axes: FloatArray) -> FloatArray:
-    """Convert coordinates along the only axis of `axes` to cells, without clipping."""
-    cells = np.empty(len(values))
-    for row in range(len(values)):
-        cells[row] = _snap(values[row], axes, 0)
     return cells
 
 

@@ -67,7 +67,7 @@ def as_column(values: Any) -> Any:
 
 def _cross(asked: AskedRows, part: Part) -> AskedRows:
     axis, number, size = asked.domain.axes[part.axis], part.axis, asked.domain.dimensions
-    steps = np.arange(axis.cells + 1) if axis.names is None else axis.names.edges(part.level)
+    steps = part.edges(asked.domain)
     low, high = steps[:-1], steps[1:]
     edges = axis.from_cells(low), axis.from_cells(high)
     if np.any(asked.rows[:, [number, size + number]] != [axis.low, axis.high]):

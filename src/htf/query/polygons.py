@@ -80,7 +80,7 @@ def _read_ranges(domain: Domain, where: Where | None) -> tuple[FloatArray, float
 def _in_cells(shapes: Shapes, domain: Domain) -> Shapes:
     shapely = need_shapely()
     x, y = domain.axes[:2]
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         cells = shapely.transform(
             shapes,
             lambda xy: np.column_stack([snap_to_cells(x, xy[:, 0]), snap_to_cells(y, xy[:, 1])]),

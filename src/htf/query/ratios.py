@@ -14,19 +14,15 @@ formula takes the errors as independent, so intervals are rather too wide there 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from htf.errors import InputError
 from htf.frame.domain import FloatArray
 from htf.query.answer import Answer, check_same_question
 from htf.query.columns import COUNTS, MEANS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from htf.release.release import Release
+from htf.release.release import Release
 
 
 def means_of(sums: Answer, counts: Answer) -> Answer:

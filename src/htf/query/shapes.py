@@ -55,11 +55,11 @@ def place_shapes(gathered: Gathered, domain: Domain, crs: Any = None) -> Shapes:
     return _repair(to_crs(shapes, source, domain.crs, domain))  # bent edges may cross
 
 
-def check_map(domain: Domain) -> None:
+def check_map(domain: Domain, what: str = "polygons") -> None:
     """Refuse polygons where there is no map to place them on."""
     if not domain.has_map:
         raise InputError(
-            f"polygons need a map with axes x and y, but this one has {', '.join(domain.names)}"
+            f"{what} need a map with axes x and y, but this one has {', '.join(domain.names)}"
         )
 
 

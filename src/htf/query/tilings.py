@@ -16,7 +16,16 @@ from htf.base.extras import need
 from htf.errors import InputError
 from htf.frame.crs import CRS84, same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, check_domain
-from htf.query.shapes import HALF_TURN, TURN, Shapes, need_shapely, shifted, to_crs, unrolled
+from htf.query.shapes import (
+    HALF_TURN,
+    TURN,
+    Shapes,
+    check_map,
+    need_shapely,
+    shifted,
+    to_crs,
+    unrolled,
+)
 
 MOST_ZONES = 1_000_000
 FINEST_RESOLUTION = 15  # of H3
@@ -87,7 +96,8 @@ def grid_zones(
     16
     """
     shapely = need_shapely("A grid of zones")
-    x, y = _first_two(check_domain(domain))
+    check_map(check_domain(domain), "zones")
+    x, y = domain.axes[:2]
     if (width is None and height is None) == (columns is None and rows is None):
         raise InputError("give the zones of a grid either a width and height, or columns and rows")
     (width, height), (columns, rows) = _both(width, height), _both(columns, rows)
@@ -133,7 +143,8 @@ def h3_zones(domain: Domain, resolution: int) -> Tiling:
     '8535ac2ffffffff'
     """
     h3, shapely = need("A layer of H3 cells", "h3"), need_shapely("Zones of H3")
-    x, y = _first_two(check_domain(domain))
+    check_map(check_domain(domain), "zones")
+    x, y = domain.axes[:2]
     if domain.crs is None:
         raise InputError("the map has no reference system, so H3 cells cannot be placed on it")
     resolution = arguments.whole(resolution, "the resolution of H3")
@@ -201,7 +212,7 @@ def _square_kilometres(outline: Shapes) -> float:
 def _middle(domain: Domain) -> tuple[float, float]:
     """Longitude and latitude of the middle of the map."""
     shapely = need_shapely()
-    x, y = _first_two(domain)
+    x, y = domain.axes[:2]
     middle = shapely.points([(x.low + x.high) / 2], [(y.low + y.high) / 2])
     corners = shapely.get_coordinates(to_crs(middle, domain.crs, CRS84, domain))
     return float(corners[0, 0]), float(corners[0, 1])
@@ -235,11 +246,3 @@ def _check_number(number: float) -> None:
         raise InputError(
             f"that would be about {about} zones, but at most {MOST_ZONES:,} are allowed: use larger ones"
         )
-
-
-def _first_two(domain: Domain) -> tuple[Axis, Axis]:
-    if not domain.has_map:
-        raise InputError(
-            f"zones need a map with axes x and y, but this one has {', '.join(domain.names)}"
-        )
-    return domain.axes[0], domain.axes[1]

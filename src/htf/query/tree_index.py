@@ -151,7 +151,6 @@ class TreeIndex:
         if unknown:
             raise InputError(f"the counts do not determine {unknown} of {len(leaves)} leaves")
         groups = _Groups(tree, leaves, below)
-        self.dimensions = tree.dimensions
         self._model = learn_model(tree, groups, squares, variances, grown=grown)
         self.unevenness = float(self._model[KAPPA])
         self._root_variance = float(variances[0])

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from htf.estimation.noise_law import count_variances
 from htf.estimation.worth import worth_of
-
-if TYPE_CHECKING:
-    from htf.frame.domain import FloatArray
-    from htf.query.answer import Answer
-    from htf.release.release import Release
+from htf.frame.domain import FloatArray
+from htf.query.answer import Answer
+from htf.release.release import Release
 
 FEWEST = 3  # polygons: fewer are hardly a layer of zones
 WORTH_TELLING = 2.0  # times the error that zones would have

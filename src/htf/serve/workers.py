@@ -11,7 +11,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from htf.query.boxes import RowCounter
+import numpy as np
+
+from htf.query.boxes import axis_table
 from htf.serve.limits import Limits, Refusal
 
 if TYPE_CHECKING:
@@ -82,7 +84,7 @@ class Together:
     """
 
     def __init__(self, release: Release) -> None:
-        self._counter = RowCounter(release.domain, release.derived.answering_index)
+        self._index, self._axes = release.derived.answering_index, axis_table(release.domain.axes)
         self._rows: list[Row] = []
         self._answers: list[asyncio.Future[Row]] = []
 
@@ -99,7 +101,7 @@ class Together:
         rows, answers = self._rows, self._answers
         self._rows, self._answers = [], []
         try:
-            counted = self._counter.count(rows)
+            counted = self._index.answer(np.array(rows), self._axes).tolist()
         except Exception as error:
             for answer in answers:
                 if not answer.done():

@@ -26,15 +26,16 @@ class Plane:
     scale: float
 
     @classmethod
-    def of(cls, domain: Domain) -> Plane:
-        x, y = domain.axes[:2]
-        longest = max(x.high - x.low, y.high - y.low)
-        return cls((x.low + x.high) / 2, (y.low + y.high) / 2, PLANE_SIZE / longest)
+    def of(cls, bounds: Bounds) -> Plane:
+        west, south, east, north = bounds
+        longest = max(east - west, north - south)
+        return cls((west + east) / 2, (south + north) / 2, PLANE_SIZE / longest)
 
     @classmethod
     def for_map(cls, domain: Domain) -> Plane | None:
         """None for a map that lies on earth."""
-        return cls.of(domain) if domain.crs is None else None
+        x, y = domain.axes[:2]
+        return cls.of((x.low, y.low, x.high, y.high)) if domain.crs is None else None
 
     def to_degrees(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Where places lie on the earth if the plane is put there."""

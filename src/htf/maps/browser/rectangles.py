@@ -62,15 +62,11 @@ class GridSheets:
             "per_box": isinstance(layers[0], Boxes),
             "shapes": [],
         }
-        self._read()
-
-    def _read(self) -> None:
-        """The sheets of all layers, with one scale of colours for those that are no differences."""
-        most = MOST_IN_STEPS if self.layers[0].step else MOST_RECTANGLES
-        most = min(MOST_RECTANGLES, most // len(self.layers))
+        most = MOST_IN_STEPS if layers[0].step else MOST_RECTANGLES
+        most = min(MOST_RECTANGLES, most // len(layers))
         self._places: list[tuple[FloatArray, Sheet, str]] = []
-        if self.layers[0].second is None:
-            self._places = [rectangles(layer, most) for layer in self.layers]
+        if layers[0].second is None:  # one scale of colours for all
+            self._places = [rectangles(layer, most) for layer in layers]
             self.limits = limits_of([sheet for _, sheet, _ in self._places])
 
     def panel(self, number: int) -> dict[str, Any]:

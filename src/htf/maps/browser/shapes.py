@@ -14,7 +14,7 @@ import numpy as np
 
 from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT
-from htf.frame.domain import Axis, Domain, FloatArray
+from htf.frame.domain import FloatArray
 from htf.frame.names import BETWEEN
 from htf.maps.browser.mercator import Plane, to_degrees
 from htf.maps.browser.sheets import (
@@ -53,7 +53,7 @@ class ShapeSheets:
         domain = first.release.domain
         views = [_view(first, level) for level in self.levels]
         shapes = views[0].zones.shapes
-        plane = _plane(domain, shapes)
+        plane = Plane.of(bounds_of(shapes)) if domain.crs is None else None
         west, south, east, north = bounds_of(in_degrees(shapes, domain.crs, plane))
         names = [one.level for one in views]
         self.data: Packed = {
@@ -64,13 +64,10 @@ class ShapeSheets:
             "trips": self.has_trips,
             "shapes": [_packed_level(one, plane) for one in views],
         }
-        self._read()
-
-    def _read(self) -> None:
-        """The zones of every level of every layer, with one scale of colours for each level."""
         if self.has_trips:
             return
-        self._zones = [[_at(layer, level) for level in self.levels] for layer in self.layers]
+        # Every level of every layer, with one scale of colours for each level.
+        self._zones = [[_at(layer, level) for level in self.levels] for layer in layers]
         self._sheets = [[_sheet(one) for one in levels] for levels in self._zones]
         self.limits = [limits_of(of_level) for of_level in zip(*self._sheets, strict=True)]
 
@@ -162,13 +159,6 @@ def _levels(layer: Drawn) -> list[str]:
             continue
         found.append(name)
     return found
-
-
-def _plane(domain: Domain, shapes: Shapes) -> Plane | None:
-    if domain.crs is not None:
-        return None
-    west, south, east, north = bounds_of(shapes)
-    return Plane.of(Domain((Axis("x", west, east, 1), Axis("y", south, north, 1))))
 
 
 def in_degrees(shapes: Shapes, crs: str | None, plane: Plane | None = None) -> Shapes:

@@ -48,7 +48,8 @@ export class SmallMaps {
       });
       return button;
     }));
-    for (const at of data.trips ? data.steps.keys() : []) await this.sheetsOf(0, at); // widen their scale
+    // Trips of every step widen their scale.
+    for (const at of data.trips ? data.steps.keys() : []) await this.sheetsOf(0, at);
     for (const [at, canvas] of canvases.entries()) {
       const sheets = await this.sheetsOf(0, at);
       if (!canvas.isConnected) return;

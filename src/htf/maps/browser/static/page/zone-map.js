@@ -13,7 +13,7 @@ let shown = null; // { asked, limits, level, entries: one list for each map }
 /* { level, entries } of what the maps now show, or null. */
 export const shownZones = () => shown;
 
-/* Resolves to the limits of colours, which are no narrower than `before`; null if it was stopped. */
+/* Resolves to the limits of colours, no narrower than `before`; null if it was stopped. */
 export async function loadZones(before) {
   request?.abort();
   request = new AbortController();
