@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import htf
 from htf.cli.meaning import say_meaning
 from htf.cli.screen import progress_bar, say
 from htf.errors import HtfError
 
 if TYPE_CHECKING:
-    from htf.frame.domain import Domain
-    from htf.privacy.budget import BudgetFile
     from htf.recipes.make import Prepared
     from htf.recipes.quote import Quote
 
 POINTS = 100_000  # assumed where nothing is said
 
 
-def say_before(domain: Domain, quote: Quote, budget: BudgetFile | None) -> None:
+def say_before(domain: htf.Domain, quote: Quote, budget: htf.BudgetFile | None) -> None:
     """Say what will be spent, on what map, and what that means."""
     left = ""
     if budget is not None:
@@ -55,7 +54,7 @@ def say_error(prepared: Prepared, points: int | None) -> None:
     )
 
 
-def _size(domain: Domain) -> str:
+def _size(domain: htf.Domain) -> str:
     from htf.frame.areas import cell_metres, length_text
 
     cells = " x ".join(map(str, domain.shape))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import htf
 from htf.base.options import option
 from htf.cli import streams
 from htf.cli.charging import note_account, report_charge
@@ -25,10 +26,7 @@ from htf.errors import OutputError
 from htf.files import SPARE, check_output, spare_folders
 
 if TYPE_CHECKING:
-    from htf.privacy.budget import BudgetFile
     from htf.recipes.make import Prepared
-    from htf.recipes.recipe import Recipe
-    from htf.release.release import Release
 
 NOT_TRIED = (
     "Not tried: whether numbers and times can be read, and whether places are inside the bounds. `htf check` tries that, "
@@ -58,14 +56,15 @@ class Run:
 
     output: Path
     overwrite: bool
-    budget: BudgetFile | None
+    budget: htf.BudgetFile | None
     inputs: tuple[str | Path | None, ...] = ()  # which it must not replace
-    finish: Callable[[Release], Release] | None = None  # what becomes of it before it is written
+    # What becomes of it before it is written.
+    finish: Callable[[htf.Release], htf.Release] | None = None
     remains: str = ""  # what is left of the budget is for this
     adopt: str = ""  # the command that brings in a release of a series that was saved elsewhere
 
 
-def make_release(recipe: Recipe, noise: str, run: Run, asking: Asking) -> None:
+def make_release(recipe: htf.Recipe, noise: str, run: Run, asking: Asking) -> None:
     """Check, ask, make, write and report. A dry run ends before it makes anything."""
     from htf.recipes.listener import Listener
 
@@ -84,7 +83,7 @@ def make_release(recipe: Recipe, noise: str, run: Run, asking: Asking) -> None:
         _report(run, _make(prepared, run), found)
 
 
-def _check_output(recipe: Recipe, run: Run) -> None:
+def _check_output(recipe: htf.Recipe, run: Run) -> None:
     """Check it before the data are read and anything is charged: a release that cannot be written costs
     as much as one that can."""
     from htf.release.file import check_release_name
@@ -119,7 +118,7 @@ def _goes_on(prepared: Prepared, asking: Asking) -> bool:
     return True
 
 
-def _make(prepared: Prepared, run: Run) -> Release:
+def _make(prepared: Prepared, run: Run) -> htf.Release:
     """Make and write. The progress bar shows labels, and no numbers from the data."""
     from htf.privacy.budget import still_charged
 
@@ -140,7 +139,7 @@ def _make(prepared: Prepared, run: Run) -> Release:
     return made
 
 
-def _report(run: Run, made: Release, found: list[str]) -> None:
+def _report(run: Run, made: htf.Release, found: list[str]) -> None:
     with even_if_unseen():
         for message in found:
             say(message)
@@ -155,7 +154,7 @@ def _report(run: Run, made: Release, found: list[str]) -> None:
         warn_if_not_private(made)
 
 
-def _of_zones(made: Release) -> str:
+def _of_zones(made: htf.Release) -> str:
     """How many zones there are, if there are any."""
     if made.zones is not None:
         return f" inside {made.zones.domain.size:,} zones"
@@ -174,7 +173,7 @@ def even_if_unseen() -> Iterator[None]:
         remark(f"Note: some messages could not be shown ({reason}).")
 
 
-def _save(run: Run, made: Release) -> None:
+def _save(run: Run, made: htf.Release) -> None:
     """If the output cannot be written any more, or appeared since it was checked, save elsewhere: the
     release has been paid for and cannot be made again."""
     save = made.save if run.budget is None else partial(run.budget.save, made)

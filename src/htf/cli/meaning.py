@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import htf
 from htf.cli.screen import console, say
-
-if TYPE_CHECKING:
-    from htf.privacy.epsilon import Epsilon
-    from htf.privacy.protection import Protection
 
 
 def say_meaning(
-    epsilon: Epsilon, protection: Protection, *, briefly: bool = False, err: bool = False
+    epsilon: htf.Epsilon, protection: htf.Protection, *, briefly: bool = False, err: bool = False
 ) -> None:
     """Print the sentences, or the first one alone, and a warning if epsilon is above what is customary."""
     from htf.privacy.meaning import Meaning

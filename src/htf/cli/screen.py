@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+import htf
 from htf.query.answer_texts import answer_headings, answer_notes, show_answer
 from htf.query.columns import PEOPLE
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from htf.query.answer import Answer
-    from htf.release.release import Release
 
 WIDTH_WITHOUT_TERMINAL = 120
 MOST_ROWS_ON_SCREEN = 60
@@ -173,7 +173,7 @@ def show_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: str
     console().print(table)
 
 
-def warn_if_not_private(release: Release) -> None:
+def warn_if_not_private(release: htf.Release) -> None:
     """Warn of a release that must not be published, whenever it is made, shown or queried."""
     if not release.private:
         console(stderr=True).print(
