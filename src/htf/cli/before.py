@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import htf
 from htf.cli.meaning import say_meaning
-from htf.cli.screen import progress_bar, say
+from htf.cli.screen import progress_bar, remark
 from htf.errors import HtfError
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ def say_before(domain: htf.Domain, quote: Quote, budget: htf.BudgetFile | None) 
     if budget is not None:
         account = budget.account()
         left = f"; {account.left} of {account.cap} remains in {budget.path}"
-    say(f"Map{_size(domain)}, unit: {quote.unit.name}, ε {quote.epsilon}{left}.", err=True)
+    remark(f"Map{_size(domain)}, unit: {quote.unit.name}, ε {quote.epsilon}{left}.")
     if quote.prices:
         parts = ", ".join(f"{kind} ε {price}" for kind, price in quote.prices.items())
-        say(f"Of that: {parts}, map ε {quote.left}.", err=True)
-    say_meaning(quote.epsilon, quote.unit, err=True)
+        remark(f"Of that: {parts}, map ε {quote.left}.")
+    say_meaning(quote.epsilon, quote.unit, tell=remark)
 
 
 def say_error(prepared: Prepared, points: int | None) -> None:
@@ -39,7 +39,7 @@ def say_error(prepared: Prepared, points: int | None) -> None:
         try:
             plan, errors = expect(prepared, points or POINTS)
         except HtfError as error:
-            say(f"The error is not simulated here: {error}.", err=True)
+            remark(f"The error is not simulated here: {error}.")
             return
     crowd, who = plan.stand_in.crowd, ""
     if crowd is not None:
@@ -47,10 +47,9 @@ def say_error(prepared: Prepared, points: int | None) -> None:
     told = f"{plan.records:,} records{who}"
     told += "" if points else ", assumed: say it with --points-about"
     places = ", and in ".join(f"{place}: about {100 * off:.2g} %" for place, off in errors.items())
-    say(
+    remark(
         f"Expected error in {places}, by one simulated release of {plan.stand_in.words} ({told}). Real data differ, by up to "
         "three times.",
-        err=True,
     )
 
 

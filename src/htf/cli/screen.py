@@ -45,12 +45,9 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-def say(text: object, *, err: bool = False) -> None:
-    """Print a line for the person who runs the command, on standard output or standard error."""
-    if err:
-        remark(text)
-    else:
-        print(safe_text(text), flush=True)
+def say(text: object) -> None:
+    """Print a line for the person who runs the command."""
+    print(safe_text(text), flush=True)
 
 
 def remark(text: object) -> None:
@@ -171,6 +168,11 @@ def show_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: str
     for row in rows:
         table.add_row(*(safe_text(cell, "\n") for cell in row))
     console().print(table)
+
+
+def warn(warning: str) -> None:
+    """Print a warning on standard error."""
+    console(stderr=True).print(f"WARNING: {warning}", style="bold yellow")
 
 
 def warn_if_not_private(release: htf.Release) -> None:
