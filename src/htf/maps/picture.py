@@ -11,7 +11,8 @@ from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any
 
 from htf.base import figures
-from htf.errors import InputError, MissingExtraError
+from htf.base.extras import need
+from htf.errors import InputError
 from htf.frame.crs import CRS84
 from htf.frame.domain import KM_PER_DEGREE
 from htf.maps.kinds import Drawn, check_layers, counted_differs_note
@@ -61,7 +62,7 @@ def figure_of(
     basemap: bool = False,
 ) -> Figure:
     """Layers that are steps, or more than two, get small panels."""
-    _check_matplotlib()
+    need("Drawing a map", "matplotlib", extra="plot")
     layers = check_layers(given)
     first = layers[0]
     if first.step is not None or len(layers) > 2:
@@ -80,13 +81,6 @@ def figure_of(
         if not all(one.release.private for one in layer.sides):
             _warn(panel)
     return figure
-
-
-def _check_matplotlib() -> None:
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "Drawing a map") from error
 
 
 def _alone(layer: Drawn, ax: Axes | None, pixels: int) -> tuple[Figure, list[Axes]]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -250,15 +251,15 @@ def _about(slug: str, source: Source, release: Release) -> dict[str, Any]:
 
 def _warm_polygons(release: Release) -> None:
     """Load the loops for polygons, which takes seconds. Without shapely, polygons and maps of zones are not served."""
-    try:
-        import shapely
-    except ImportError:
+    if find_spec("shapely") is None:
         return
     for one in levels_of(release.domain):  # joins the outlines of zones
         for level in one["levels"]:
             view_zones(release, level, None, one["axis"]).area  # noqa: B018
     if not release.domain.has_map:
         return
+    import shapely
+
     x, y = release.domain.axes[:2]
     release.count_polygons(shapely.box(x.low, y.low, x.high, y.high))
 

@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from htf.base.extras import need
 from htf.base.unpacking import TooLargeError, gunzip
-from htf.errors import InputError, MissingExtraError
+from htf.errors import InputError
 from htf.files import is_file
 from htf.maps.basemap import Bounds, widened
 from htf.maps.browser.mercator import NORTHERNMOST, number_over, places_over
@@ -49,10 +50,9 @@ class Archive:
     """A PMTiles file of vector tiles, open for reading. Several threads may read it."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            from pmtiles import tile as format
-        except ImportError:
-            raise MissingExtraError("pmtiles", "geo", "A base map from PMTiles") from None
+        need("A base map from PMTiles", "pmtiles")
+        from pmtiles import tile as format
+
         if not is_file(path):
             raise InputError(f"there is no file {path}")
         self.path, self._format = path, format
