@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import htf
 from htf.cli.meaning import say_meaning
-from htf.cli.screen import progress_bar, remark
+from htf.cli.screen import remark, working
 from htf.errors import HtfError
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ def say_error(prepared: Prepared, points: int | None) -> None:
     from htf.forecasts.expected import expect
     from htf.privacy.protection import different_people
 
-    with progress_bar() as bar:
-        bar.add_task("simulating a release of made-up records", total=None)
+    with working("simulating a release of made-up records"):
         try:
             plan, errors = expect(prepared, points or POINTS)
         except HtfError as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from htf.base.options import argument, option
 from htf.cli import declared
 from htf.cli.options import JSON, MOST_POINTS
-from htf.cli.screen import progress_bar, remark, say, say_json, warn, warn_if_not_private
+from htf.cli.screen import remark, say, say_json, warn, warn_if_not_private, working
 from htf.errors import InputError
 from htf.files import check_output
 from htf.recipes.files import read_fields
@@ -104,8 +104,8 @@ def forecast(
     """
     from htf.cli.forecast_shown import draw_found, show_forecast, show_found
     from htf.forecasts.plan import plan_of
-    from htf.forecasts.search import RUNS, find_epsilon
-    from htf.forecasts.simulation import RUNS_USUAL, simulate
+    from htf.forecasts.search import RUNS, Found, find_epsilon
+    from htf.forecasts.simulation import RUNS_USUAL, Forecast, simulate
     from htf.forecasts.targets import Target
 
     aim = None if target is None else Target.read(target)
@@ -113,24 +113,21 @@ def forecast(
     _check_output(output, aim, overwrite, [recipe_file, assuming.like, fields.get("zones")])
     assumed = assuming.read()
     plan = plan_of(Recipe(**fields), assumed, runs or (RUNS_USUAL if aim is None else RUNS))
-    with progress_bar() as bar:
-        task = bar.add_task("starting", total=None)
-        if aim is None:
-            expected = simulate(
-                plan,
-                lambda done, total, step: bar.update(
-                    task, completed=done, total=total, description=step
-                ),
-            )
-        else:
-            found = find_epsilon(plan, aim, lambda step: bar.update(task, description=step))
+    with working("starting", total=1.0 if aim is None else None) as show:
+
+        def tell(done: int, total: int, step: str) -> None:
+            show(step)
+            show(done / total)
+
+        found: Forecast | Found
+        found = simulate(plan, tell) if aim is None else find_epsilon(plan, aim, show)
     if as_json:
-        say_json(expected.to_dict() if aim is None else found.to_dict())
-    elif aim is None:
-        show_forecast(expected)
-    else:
+        say_json(found.to_dict())
+    elif isinstance(found, Found):
         show_found(found)
-    if output is not None and aim is not None:
+    else:
+        show_forecast(found)
+    if output is not None and isinstance(found, Found):
         draw_found(found, output, overwrite)
         (remark if as_json else say)(f"Wrote {output}.")
 

@@ -115,33 +115,18 @@ def _made_safe(shown: Any) -> Any:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Any]:
-    """A bar on the terminal that vanishes in the end. Without a terminal there is none."""
+def working(label: str, total: float | None = None) -> Iterator[Callable[[str | float], None]]:
+    """A bar for one piece of work, which vanishes in the end. Without a terminal there is none. It yields a function that
+    shows a step of the work, or how much of the total is done."""
     screen = console(stderr=True)
     if not screen.is_terminal:
-        yield NoBar()
+        yield lambda _: None
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     text = TextColumn("{task.description}", markup=False)
     look = SpinnerColumn(), text, BarColumn(), TimeElapsedColumn()
     with Progress(*look, console=screen, transient=True) as bar:
-        yield bar
-
-
-class NoBar:
-    """Takes what is said to a bar, where there is none."""
-
-    task_ids = (0,)
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_, **__: 0
-
-
-@contextmanager
-def working(label: str, total: float | None = None) -> Iterator[Callable[[str | float], None]]:
-    """A bar for one piece of work. It yields a function that shows a step of it, or how much of the total is done."""
-    with progress_bar() as bar:
         task = bar.add_task(safe_text(label, ""), total=total)
 
         def show(news: str | float) -> None:

@@ -26,6 +26,8 @@ from htf.series.plan import is_series
 from htf.serve.workers import Together
 from htf.serve.zone_map import levels_of
 
+NOT_PRIVATE = "NOT PRIVATE: the noise was {}. For tests and benchmarks only."
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -47,7 +49,7 @@ class Holding:
         software = [*digests(release), version("htf-dp")]
         self.seed = hashlib.sha256("\n".join(software).encode()).digest()  # for ETags
         # Added to everything told of a release that is not private, and to every answer, with what is counted.
-        self.mark = {} if release.private else {"not_private": not_private(release)}
+        self.mark = {} if release.private else {"not_private": NOT_PRIVATE.format(release.noise)}
         self.label = {COUNTED: release.counted, **self.mark}
         self.about = _about(id, source, release)
         self.together = Together(release)
@@ -214,10 +216,6 @@ def _unlike(slug: str, taken: Container[str]) -> str:
         number += 1
         found = f"{slug}-{number}"
     return found
-
-
-def not_private(release: Release) -> str:
-    return f"NOT PRIVATE: the noise was {release.noise}. For tests and benchmarks only."
 
 
 def _about(slug: str, source: Source, release: Release) -> dict[str, Any]:
