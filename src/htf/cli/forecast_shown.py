@@ -33,13 +33,11 @@ def show_forecast(found: Forecast) -> None:
     screen.print(
         f"What to expect of {plan.label} at epsilon {plan.epsilon} on {_cells(plan)} cells\n",
         style="bold",
-        markup=False,
     )
     say_meaning(plan.epsilon, plan.protection, briefly=True)
     times = "once" if plan.runs == 1 else f"{plan.runs} times"
     screen.print(
         f"Simulated {times} on {_stand_in(plan)}. Each time, up to {plan.queries:,} areas of each kind were counted.",
-        markup=False,
     )
     if plan.stand_in.crowd is not None or plan.protection.weight is not None:
         screen.print(
@@ -50,12 +48,12 @@ def show_forecast(found: Forecast) -> None:
     _show_areas(found.main.areas, found.quantity)
     for area in found.main.areas:
         if area.kind.at_records:
-            screen.print(f"• {area.told(found.quantity)}", markup=False)
+            screen.print(f"• {area.told(found.quantity)}")
     if plan.stand_in.crowd is not None:
         _show_parts(found)
     _show_budgets(found)
     for note in (*plan.stand_in.notes, CAVEAT):
-        screen.print(note, markup=False)
+        screen.print(note)
 
 
 def _cells(plan: Simulation) -> str:
@@ -138,7 +136,7 @@ def _show_budgets(found: Forecast) -> None:
             effect = f"is not possible: {outlook.failure}"
         else:
             effect = f"makes typical errors about {found.change(outlook):.2g} times as large."
-        console().print(f"Epsilon {outlook.epsilon} {effect}", markup=False)
+        console().print(f"Epsilon {outlook.epsilon} {effect}")
     console().print()
 
 
