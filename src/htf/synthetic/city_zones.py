@@ -53,7 +53,9 @@ def synthetic_zones(tracts: int = 120, districts: int = 8, seed: int = 1) -> geo
     >>> zones["district"].nunique()
     4
     """
-    shapely, geopandas = (need("Making up zones", one) for one in ("shapely", "geopandas"))
+    geopandas = need("Making up zones", "geopandas", "shapely")
+    import shapely
+
     tracts = arguments.whole(tracts, "the number of tracts", 1)
     districts = arguments.whole(districts, "the number of districts", 1)
     if not districts <= min(tracts, len(SYLLABLES) * len(ENDINGS)) or tracts > MOST_TRACTS:
