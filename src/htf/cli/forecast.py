@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from htf.base.options import argument, option
 from htf.cli import declared
 from htf.cli.options import JSON, MOST_POINTS
-from htf.cli.screen import remark, say, say_json, warn, warn_if_not_private, working
+from htf.cli.screen import warn, warn_if_not_private, working
 from htf.errors import InputError
 from htf.files import check_output
 from htf.recipes.files import read_fields
@@ -102,7 +102,7 @@ def forecast(
     A made-up city stands in for the data; with --like, an earlier release or a file of public points does. Without a map,
     the forecast takes that of the earlier release, with all that it counts and protects, or that of the city.
     """
-    from htf.cli.forecast_shown import draw_found, show_forecast, show_found
+    from htf.cli.forecast_shown import give_out
     from htf.forecasts.plan import plan_of
     from htf.forecasts.search import RUNS, Found, find_epsilon
     from htf.forecasts.simulation import RUNS_USUAL, Forecast, simulate
@@ -121,15 +121,7 @@ def forecast(
 
         found: Forecast | Found
         found = simulate(plan, tell) if aim is None else find_epsilon(plan, aim, show)
-    if as_json:
-        say_json(found.to_dict())
-    elif isinstance(found, Found):
-        show_found(found)
-    else:
-        show_forecast(found)
-    if output is not None and isinstance(found, Found):
-        draw_found(found, output, overwrite)
-        (remark if as_json else say)(f"Wrote {output}.")
+    give_out(found, output, overwrite=overwrite, as_json=as_json)
 
 
 def _fields(
