@@ -14,7 +14,7 @@ from htf.cli.options import JSON, OVERWRITE, WHERE
 from htf.cli.screen import remark, say_json, show_whole_answer, warn_if_not_private, working
 from htf.errors import InputError
 from htf.files import check_output
-from htf.query.polygon_files import FORMATS
+from htf.query.polygon_files import FORMATS, label_column, labels_of, odd_polygons, read_layer
 from htf.query.texts import read_boxes
 
 if TYPE_CHECKING:
@@ -103,7 +103,6 @@ class Asking:
 
     def _polygons(self, path: Path) -> htf.Question:
         from htf.export.answers import check_layer
-        from htf.query.polygon_files import label_column, labels_of, read_layer
 
         frame = read_layer(path)
         named = [one for one in self.by if one != PERIOD]
@@ -155,7 +154,6 @@ def odd_places(answer: Answer) -> list[str]:
     if frame is None:
         note = counts.asked.note(counts.inside)
         return [] if note is None else [note]
-    from htf.query.polygon_files import odd_polygons
     from htf.query.zone_hint import zone_hint
 
     hint = zone_hint(counts.releases[0], counts) if is_one else None

@@ -9,10 +9,11 @@ import math
 import struct
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import orjson
+import pyarrow as pa
 
 from htf.base.numerals import LONGEST
 from htf.errors import InputError
@@ -27,10 +28,6 @@ from htf.serve.holdings import bounds_in_degrees
 from htf.serve.limits import Limits, Refusal
 from htf.serve.workers import Row
 from htf.serve.zone_map import refuse_boxes
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 PLAIN = b"0123456789.,-"
 MOST_PIECES = 1_000_000  # of long edges, which are divided before they are transformed
@@ -134,8 +131,6 @@ def read_arrow_boxes(body: bytes, domain: Domain, where: Where, limits: Limits) 
 def _read_arrow(body: bytes, domain: Domain, limits: Limits) -> pa.Table:
     """The columns that are edges, as numbers. Compressed batches are refused: a small one may unpack
     to any size."""
-    import pyarrow as pa
-
     messages = pa.ipc.MessageReader.open_stream(pa.BufferReader(body))
     schema = pa.ipc.read_schema(messages.read_next_message())
     names = [name for name in edge_places(domain) if name in schema.names]
