@@ -22,12 +22,14 @@ from htf.cli.meaning import say_meaning
 from htf.cli.options import MOST_POINTS
 from htf.cli.priors import say_trust
 from htf.cli.screen import remark, say, warn_if_not_private, working
-from htf.errors import OutputError
+from htf.errors import HtfError, OutputError
 from htf.files import SPARE, check_output, spare_folders
 
 if TYPE_CHECKING:
     from htf.recipes.make import Prepared
+    from htf.recipes.quote import Quote
 
+POINTS = 100_000  # assumed where nothing is said
 NOT_TRIED = (
     "Not tried: whether numbers and times can be read, and whether places are inside the bounds. `htf check` tries that, "
     "of a recipe too (--save-recipe), for your eyes only."
@@ -100,22 +102,67 @@ def _check_output(recipe: htf.Recipe, run: Run) -> None:
 
 def _goes_on(prepared: Prepared, asking: Asking) -> bool:
     """Say what a charge buys, and ask. Without a terminal nothing is said or asked, except in a dry run."""
-    from htf.cli.before import say_before, say_error
-
     quote, budget = prepared.quote, prepared.budget
     at_terminal = sys.stdin.isatty() and sys.stderr.isatty()
     if not asking.dry_run and (asking.yes or budget is None or not at_terminal):
         return True
     if asking.dry_run:
         prepared.try_source()
-    say_before(prepared.domain, quote, budget)
-    say_error(prepared, asking.points_about)
+    _say_before(prepared.domain, quote, budget)
+    _say_error(prepared, asking.points_about)
     if asking.dry_run:
         remark(f"This was a dry run: nothing was charged, and no release was made. {NOT_TRIED}")
         return False
     streams.let_interrupt()
     click.confirm(f"Charge ε {quote.epsilon} and make the release?", abort=True, err=True)
     return True
+
+
+def _say_before(domain: htf.Domain, quote: Quote, budget: htf.BudgetFile | None) -> None:
+    """Say what will be spent, on what map, and what that means."""
+    left = ""
+    if budget is not None:
+        account = budget.account()
+        left = f"; {account.left} of {account.cap} remains in {budget.path}"
+    remark(f"Map{_size(domain)}, unit: {quote.unit.name}, ε {quote.epsilon}{left}.")
+    if quote.prices:
+        parts = ", ".join(f"{kind} ε {price}" for kind, price in quote.prices.items())
+        remark(f"Of that: {parts}, map ε {quote.left}.")
+    say_meaning(quote.epsilon, quote.unit, tell=remark)
+
+
+def _say_error(prepared: Prepared, points: int | None) -> None:
+    """Say what error to expect, by a short simulation on the made-up city."""
+    from htf.forecasts.expected import expect
+    from htf.privacy.protection import different_people
+
+    with working("simulating a release of made-up records"):
+        try:
+            plan, errors = expect(prepared, points or POINTS)
+        except HtfError as error:
+            remark(f"The error is not simulated here: {error}.")
+            return
+    crowd, who = plan.stand_in.crowd, ""
+    if crowd is not None:
+        who = f" of {crowd.people:,} {different_people(prepared.quote.unit.per)}"
+    told = f"{plan.records:,} records{who}"
+    told += "" if points else ", assumed: say it with --points-about"
+    places = ", and in ".join(f"{place}: about {100 * off:.2g} %" for place, off in errors.items())
+    remark(
+        f"Expected error in {places}, by one simulated release of {plan.stand_in.words} ({told}). Real data differ, by up to "
+        "three times.",
+    )
+
+
+def _size(domain: htf.Domain) -> str:
+    from htf.frame.areas import cell_metres, length_text
+
+    cells = " x ".join(map(str, domain.shape))
+    metres = cell_metres(domain)
+    if metres is None:
+        return f" of {cells} cells"
+    sides = " x ".join(length_text(m * n) for m, n in zip(metres, domain.shape, strict=False))
+    return f" {sides}, {cells} cells of {' x '.join(length_text(m) for m in metres)}"
 
 
 def _make(prepared: Prepared, run: Run) -> htf.Release:
