@@ -78,8 +78,18 @@ def parsed(path: Path) -> ast.Module:
 
 
 @cache
+def homes() -> dict[str, str]:
+    """Where each public name is defined, as the stub of `htf` says."""
+    taken = [
+        node for node in parsed(SOURCE / "__init__.pyi").body if isinstance(node, ast.ImportFrom)
+    ]
+    return {one.name: f"{node.module}.{one.name}" for node in taken for one in node.names}
+
+
+@cache
 def imports(path: Path) -> set[str]:
-    """Modules imported at run time; what is imported for type checking only is no path."""
+    """Modules imported at run time; what is imported for type checking only is no path. A public name that is taken as
+    `htf.Name` is imported from where it is defined; `htf` in any other use leads to everything."""
     found: set[str] = set()
     waiting: list[ast.AST] = [parsed(path)]
     while waiting:
@@ -87,7 +97,12 @@ def imports(path: Path) -> set[str]:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             continue
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            found |= {alias.name for alias in node.names if alias.name != "htf" or alias.asname}
+        if isinstance(node, ast.Name) and node.id == "htf":
+            found.add("htf")
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "htf":
+            found.add(homes().get(node.attr, "htf"))
+            continue
         if isinstance(node, ast.ImportFrom) and node.module:
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {node.module} - {"htf"}  # the names above say what is taken from it
@@ -245,6 +260,7 @@ def test_the_walls_are_where_this_test_thinks() -> None:
         assert touches(imports(SOURCE / name), wall)
         assert len(list(trespasses("query/boxes.py", imports(SOURCE / name)))) > 0
     assert list(trespasses("query/boxes.py", {"htf", "htf.frame"})) != []
+    assert list(trespasses("cli/query.py", {homes()["read_points"]})) != []
 
 
 def test_exact_values_are_named_exact() -> None:

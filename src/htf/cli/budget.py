@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import htf
 from htf.base.options import argument, option
 from htf.cli import declared
 from htf.cli.charging import report_pending
@@ -39,9 +40,8 @@ def init(
     unit: str = option("What epsilon protects.", default=RECORD, choices=UNITS),
 ) -> None:
     """Create a budget, in a new FILE or beside others. `htf release --budget` charges it."""
-    from htf.privacy.budget import BudgetFile
 
-    account = BudgetFile.create(file, dataset, cap, unit=UNITS[unit].name).account()
+    account = htf.BudgetFile.create(file, dataset, cap, unit=UNITS[unit].name).account()
     say(
         f"Created a budget for {dataset} in {file}: epsilon {account.cap} for {account.unit}, over all "
         "releases."
@@ -55,9 +55,9 @@ def show(
     as_json: bool = JSON,
 ) -> None:
     """Show what was spent, on what, and what remains."""
-    from htf.privacy.budget import BudgetFile, read_accounts
+    from htf.privacy.budget import read_accounts
 
-    accounts = read_accounts(file) if dataset is None else [BudgetFile(file, dataset).account()]
+    accounts = read_accounts(file) if dataset is None else [htf.BudgetFile(file, dataset).account()]
     if as_json:
         say_json([account.to_dict() for account in accounts])
         return
@@ -107,9 +107,8 @@ def withdraw(
 
     Its epsilon stays spent, because others may have copies.
     """
-    from htf.privacy.budget import BudgetFile
 
-    withdrawn = BudgetFile(file, dataset).withdraw(entry)
+    withdrawn = htf.BudgetFile(file, dataset).withdraw(entry)
     say(
         f"Entry {withdrawn.id} is withdrawn: {withdrawn.file} may be deleted or overwritten. Its epsilon of "
         f"{withdrawn.epsilon} stays spent."
@@ -127,9 +126,8 @@ def publish(
 
     This happens if the machine stops between the two. Nothing is refunded.
     """
-    from htf.privacy.budget import BudgetFile
 
-    published = BudgetFile(file, dataset).publish(entry, release_file)
+    published = htf.BudgetFile(file, dataset).publish(entry, release_file)
     say(
         f"Entry {published.id}, of epsilon {published.epsilon} for {published.unit}, is published as "
         f"{published.file}."
@@ -139,9 +137,8 @@ def publish(
 @declared.command(budget)
 def close(file: Path = FILE, dataset: str = DATASET) -> None:
     """Close a budget for good: it allows no more charges."""
-    from htf.privacy.budget import BudgetFile
 
-    account = BudgetFile(file, dataset).close()
+    account = htf.BudgetFile(file, dataset).close()
     say(
         f"{dataset} has been closed since {account.closed}: {account.spent} of {account.cap} was spent."
     )

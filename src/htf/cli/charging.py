@@ -9,34 +9,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import htf
 from htf.cli.screen import remark, say
 from htf.errors import InputError
 
 if TYPE_CHECKING:
     from htf.privacy.account import Account
-    from htf.privacy.apart import ToldApart
-    from htf.privacy.budget import BudgetFile
-    from htf.release.release import Release
 
 BUDGET = "htf.budget"  # in Click's context: the file that is charged
 CHARGE, NOTHING = "The charge of ", "Nothing was charged"  # notes about charges start like this
 
 
-def open_budget(file: Path | None, dataset: str | None, output: Path) -> BudgetFile | None:
+def open_budget(file: Path | None, dataset: str | None, output: Path) -> htf.BudgetFile | None:
     """The budget that a release is charged to, if there is one."""
-    from htf.privacy.budget import BudgetFile
 
     if (file is None) != (dataset is None):
         raise InputError("give both --budget FILE and --dataset NAME, or neither")
     if file is None or dataset is None:
         return None
-    budget = BudgetFile(file, dataset)
+    budget = htf.BudgetFile(file, dataset)
     click.get_current_context().meta[BUDGET] = budget
     budget.check_output(output)
     return budget
 
 
-def note_account(budget: BudgetFile, told_apart: ToldApart | None) -> None:
+def note_account(budget: htf.BudgetFile, told_apart: htf.ToldApart | None) -> None:
     """Say what a charge will note that earlier ones did not, how people are told apart, and which of them have no release."""
     from htf.privacy.apart import as_stored, spoken
 
@@ -52,7 +49,7 @@ def note_account(budget: BudgetFile, told_apart: ToldApart | None) -> None:
         report_pending(account)
 
 
-def report_charge(budget: BudgetFile | None, release: Release, remains: str = "") -> None:
+def report_charge(budget: htf.BudgetFile | None, release: htf.Release, remains: str = "") -> None:
     """Everything is done by now, so a file that cannot be read again is no failure. `remains` says what the rest is for, if
     not for just anything."""
     if budget is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import htf
 from htf.base.options import argument, words_of
 from htf.cli import declared
 from htf.cli.options import JSON
@@ -13,7 +14,6 @@ from htf.errors import InputError
 from htf.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
-    from htf.frame.domain import Domain
     from htf.ingest.reading import Reading
 
 OF_A_MAP = ("bounds", "around", "zones", "by", "crs")
@@ -68,7 +68,7 @@ def check(
         _try(recipe.source, domain, reading)
 
 
-def _read(recipe: Recipe) -> tuple[Domain | None, Reading]:
+def _read(recipe: Recipe) -> tuple[htf.Domain | None, Reading]:
     """The map, if something says where it is, and how to read the records onto it."""
     options = recipe.map_options()
     if options.bounds is None and options.around is None and options.zones is None:
@@ -77,7 +77,7 @@ def _read(recipe: Recipe) -> tuple[Domain | None, Reading]:
     return domain, recipe.reading(columns)
 
 
-def _try(source: Any, domain: Domain, reading: Reading) -> None:
+def _try(source: Any, domain: htf.Domain, reading: Reading) -> None:
     """Refuse what most of the first rows show to be wrong with a recipe."""
     from htf.ingest.check import try_rows
 

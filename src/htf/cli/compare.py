@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import htf
 from htf.base.options import argument
 from htf.cli import declared
 from htf.cli.questions import Asking, ask
-
-if TYPE_CHECKING:
-    from htf.query.question import Question
-    from htf.release.release import Release
 
 SQUARES = 8  # along the longer side of the map, where nothing is asked for in particular
 
@@ -30,10 +26,9 @@ def compare(
     A change is marked as more than noise so that the chance of even one false mark in the whole table is at most 5 %.
     """
     from htf.query.change import check_comparable
-    from htf.release.release import Release
 
     asking.check((before, after))
-    old, new = (Release.load(one) for one in (before, after))
+    old, new = (htf.Release.load(one) for one in (before, after))
     check_comparable(new, old)
     if asking.is_of_nothing and new.domain.has_map:
         question = _squares(asking, new, old)
@@ -43,15 +38,14 @@ def compare(
     asking.give_out(changes, [])
 
 
-def _squares(asking: Asking, new: Release, old: Release) -> Question:
+def _squares(asking: Asking, new: htf.Release, old: htf.Release) -> htf.Question:
     """Squares of what both maps cover."""
     import numpy as np
 
     from htf.maps.window import Window
-    from htf.query.question import Question
 
     windows = [Window.of(one.domain, ("x", "y"), asking.where) for one in (new, old)]
     shared = windows[0].shared(windows[1])
     widths = np.ptp(shared.ranges, axis=1)[list(shared.drawn)]
     columns, rows = np.maximum(np.rint(SQUARES * widths / widths.max()), 1).astype(int).tolist()
-    return Question.boxes(windows[0].rows(shared.grid((columns, rows))))
+    return htf.Question.boxes(windows[0].rows(shared.grid((columns, rows))))

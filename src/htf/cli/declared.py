@@ -106,12 +106,6 @@ def _make_all(bundle: Bundle, command: Callable[..., None]) -> None:
         maker(command)
 
 
-def option_of(declaration: type, name: str, **changes: Any) -> Callable[[F], F]:
-    """A decorator: one option of a dataclass, perhaps with another default or help."""
-    (field,) = (field for field in _declared(declaration) if field.name == name)
-    return _make(field, **changes)
-
-
 def take(declaration: type, given: dict[str, Any]) -> dict[str, Any]:
     """Values for the fields of a dataclass, from what the command line gave; for those that it offers."""
     found = {}
@@ -156,7 +150,7 @@ def _type(field: Field[Any]) -> click.ParamType[Any] | None:
     return RANGES[kind](*option.within) if option.within else TYPES.get(kind)
 
 
-def _make(field: Field[Any], **changes: Any) -> Callable[[F], F]:
+def _make(field: Field[Any]) -> Callable[[F], F]:
     option, kind, is_required = _option(field), _kind(field), field.default is MISSING
     settings: dict[str, Any] = {"metavar": option.metavar}
     if option.read is None:
@@ -176,7 +170,7 @@ def _make(field: Field[Any], **changes: Any) -> Callable[[F], F]:
     elif field.default is not None and option.read is None:
         settings |= {"default": field.default, "show_default": True}
     flags = option.flag or option.spoken(field.name)
-    return click.option(*flags.split(), field.name, **{**settings, **changes})
+    return click.option(*flags.split(), field.name, **settings)
 
 
 # --- groups ---------------------------------------------------------------------------------------

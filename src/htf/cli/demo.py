@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import htf
 from htf.base.options import option
 from htf.cli import declared
 from htf.cli.options import MOST_POINTS
@@ -20,7 +21,6 @@ from htf.query.answer_texts import show_count, show_interval
 
 if TYPE_CHECKING:
     from htf.frame.domain import FloatArray
-    from htf.release.release import Release
     from htf.synthetic.city import CityPoints
 
 EPSILON = "0.5"
@@ -45,20 +45,16 @@ def demo(
     overwrite: bool = option("Replace the results of an earlier `htf demo`."),
 ) -> None:
     """Release a made-up city, compare counts with the truth, and draw the map."""
-    from htf.frame.domain import Domain
-    from htf.ingest.points import read_points
-    from htf.publication import publish
-    from htf.synthetic.city import synthetic_city
 
     make_folder(out)
     _check_folder(out, overwrite)
     with working("imagining a city") as step:
-        city = synthetic_city(points)
-        domain = Domain.from_bounds(*city.domain_bounds, cells=CELLS)
+        city = htf.synthetic_city(points)
+        domain = htf.Domain.from_bounds(*city.domain_bounds, cells=CELLS)
         write_whole(out / POINTS, lambda path: _write_points(city, path), overwrite=overwrite)
         step("counting records per cell")
-        matrix = read_points(out / POINTS, domain)
-        release = publish(matrix, EPSILON, progress=step)
+        matrix = htf.read_points(out / POINTS, domain)
+        release = htf.publish(matrix, EPSILON, progress=step)
         release.save(out / RELEASE, overwrite=overwrite)
         step("drawing the map")
         picture = _draw(release, out / MAP, overwrite)
@@ -96,7 +92,7 @@ def _write_points(city: CityPoints, path: Path) -> None:
     pq.write_table(table, path, compression="zstd")
 
 
-def _draw(release: Release, path: Path, overwrite: bool) -> str:
+def _draw(release: htf.Release, path: Path, overwrite: bool) -> str:
     """Returns where the picture is, or why there is none."""
     try:
         figure = release.plot()
@@ -110,7 +106,7 @@ def _draw(release: Release, path: Path, overwrite: bool) -> str:
     return str(path)
 
 
-def _show_answers_beside_truth(city: CityPoints, release: Release) -> None:
+def _show_answers_beside_truth(city: CityPoints, release: htf.Release) -> None:
     boxes = _sample_boxes(release)
     found = release.count(boxes)
     answers = found.to_dicts()
@@ -132,7 +128,7 @@ def _show_answers_beside_truth(city: CityPoints, release: Release) -> None:
     show_notes(found, answers)
 
 
-def _sample_boxes(release: Release) -> FloatArray:
+def _sample_boxes(release: htf.Release) -> FloatArray:
     import numpy as np
 
     x, y = release.domain.axes
@@ -147,14 +143,14 @@ def _true_count(city: CityPoints, box: FloatArray) -> int:
     return int(inside.sum())
 
 
-def _show_files(out: Path, release: Release, picture: str) -> None:
+def _show_files(out: Path, release: htf.Release, picture: str) -> None:
     west, south, east, north = _sample_boxes(release)[2]
     say(f"The release ({len(release):,} leaves): {out / RELEASE}")
     say(f"The map:                 {picture}")
     say(f"The made-up points:      {out / POINTS}\n")
     say("Try next:")
-    htf = "htf" if shutil.which("htf") else sys.argv[0]  # as typed, where it is not on the path
-    say(f"  {htf} info {out / RELEASE}")
-    say(f"  {htf} verify {out / RELEASE}")
+    command = "htf" if shutil.which("htf") else sys.argv[0]  # as typed, where it is not on the path
+    say(f"  {command} info {out / RELEASE}")
+    say(f"  {command} verify {out / RELEASE}")
     box = f"{west:.4f},{south:.4f},{east:.4f},{north:.4f}"
-    say(f"  {htf} query {out / RELEASE} --box {box}")
+    say(f"  {command} query {out / RELEASE} --box {box}")

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import htf
 from htf.base import numerals
 from htf.base.options import option
 from htf.cli import declared
@@ -19,11 +20,7 @@ from htf.files import check_output
 from htf.query.texts import read_numbers
 
 if TYPE_CHECKING:
-    from htf.frame.domain import Domain
-    from htf.query.question import Question
     from htf.query.where import Where
-    from htf.release.release import Release
-    from htf.series.series import Series
 
 H3 = "h3:"  # before a resolution
 DEFAULT_GRID = (16, 16)  # of a series
@@ -100,7 +97,7 @@ class Exporting:
         check = partial(check_layer_name, others=PICTURES) if is_layer else check_output
         check(self.output, overwrite=self.overwrite, inputs=[release_file])
 
-    def write(self, release: Release, step: Callable[[str], None]) -> str:
+    def write(self, release: htf.Release, step: Callable[[str], None]) -> str:
         """Write a release, and say what the file holds."""
         if self.is_zones:
             return self.write_zones(release)
@@ -110,21 +107,21 @@ class Exporting:
             self.write_tiles(release, step) if self.suffix == TILES else self.write_leaves(release)
         )
 
-    def write_zones(self, release: Release) -> str:
+    def write_zones(self, release: htf.Release) -> str:
         from htf.export.answers import export_answer
 
         answer = release.ask(self.tiling(release.domain))
         export_answer(answer, self.output, overwrite=self.overwrite)
         return f"{len(answer):,} zones"
 
-    def write_raster(self, release: Release) -> str:
+    def write_raster(self, release: htf.Release) -> str:
         from htf.export.raster import write_raster
 
         seen = write_raster(release, self.output, self.pixels, self.where, overwrite=self.overwrite)
         columns, rows = seen.domain.shape
         return f"{columns:,} x {rows:,} pixels"
 
-    def write_tiles(self, release: Release, step: Callable[[str], None]) -> str:
+    def write_tiles(self, release: htf.Release, step: Callable[[str], None]) -> str:
         from htf.export.tiles import write_tiles
 
         made = write_tiles(
@@ -138,7 +135,7 @@ class Exporting:
         less = "" if made.shows_all else ", less than the release knows"
         return f"{made.tiles:,} tiles down to zoom {made.zoom}{less}"
 
-    def write_leaves(self, release: Release) -> str:
+    def write_leaves(self, release: htf.Release) -> str:
         import pyarrow as pa
 
         from htf.export.layers import LEAVES, leaf_columns, leaf_layer, leaves_rule
@@ -156,11 +153,10 @@ class Exporting:
         )
         return f"{len(release):,} leaves"
 
-    def write_series(self, series: Series) -> tuple[str, Release]:
+    def write_series(self, series: htf.Series) -> tuple[str, htf.Release]:
         """A long table: a row for each period and zone of a tiling, or for each cell of a map of zones or trips between them.
         Returns what it holds, and the last release."""
         from htf.export.answers import export_answer
-        from htf.query.question import Question
 
         if self.suffix in PICTURES:
             raise InputError(
@@ -173,7 +169,7 @@ class Exporting:
                 f"{series.folder} is a series of zones, which are exported as they are: leave out --grid"
             )
         else:
-            question = Question.by(
+            question = htf.Question.by(
                 *series.domain.names, where=self.where
             )  # every cell by its names
         answer = ask(f"counting {self.output.name}", lambda: series.ask(question))
@@ -181,17 +177,15 @@ class Exporting:
         number = len(answer.releases)
         return f"{number:,} periods of {len(answer) // number:,} rows.", answer.releases[-1]
 
-    def tiling(self, domain: Domain) -> Question:
+    def tiling(self, domain: htf.Domain) -> htf.Question:
         """Hexagons or rectangles that tile the map."""
-        from htf.query.question import Question
-        from htf.query.tilings import grid_zones, h3_zones
 
         grid = DEFAULT_GRID if self.grid is None else self.grid
         if isinstance(grid, int):
-            return Question.polygons(h3_zones(domain, grid), where=self.where)
+            return htf.Question.polygons(htf.h3_zones(domain, grid), where=self.where)
         columns, rows = grid
-        zones = grid_zones(domain, columns=columns, rows=rows)
-        return Question.polygons(zones, where=self.where)
+        zones = htf.grid_zones(domain, columns=columns, rows=rows)
+        return htf.Question.polygons(zones, where=self.where)
 
 
 @declared.command()
@@ -207,15 +201,13 @@ def export(release_file: Path = RELEASE, asked: Exporting = declared.record_of(E
     Of the folder of a series, the file is a long table: a row for each period and zone of --grid, or of a
     grid of 16 rectangles along each side. A series of zones has a row for each period and cell.
     """
-    from htf.release.release import Release
     from htf.series.plan import is_series
-    from htf.series.series import Series
 
     asked.check(release_file)
     if is_series(release_file):
-        said, last = asked.write_series(Series(release_file))
+        said, last = asked.write_series(htf.Series(release_file))
     else:
-        last = Release.load(release_file)
+        last = htf.Release.load(release_file)
         with working(f"writing {asked.output.name}") as step:
             said = f"{asked.write(last, step)}, epsilon {last.epsilon}."
     say(f"Wrote {asked.output}: {said}")

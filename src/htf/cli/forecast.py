@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from htf.cli.declared import option_of, take_typed
-from htf.cli.options import json_option, points_about_option
-from htf.cli.screen import console, progress_bar, say, say_json, warn_if_not_private
-from htf.cli.types import FileName, WholeNumber
+from htf.base.options import argument, option
+from htf.cli import declared
+from htf.cli.options import JSON, MOST_POINTS
+from htf.cli.screen import warn, warn_if_not_private, working
 from htf.errors import InputError
 from htf.files import check_output
 from htf.recipes.files import read_fields
@@ -30,71 +28,71 @@ ONE_OF_BOTH = (
 )
 
 
-@click.command()
-@click.argument("recipe_file", metavar="[RECIPE]", required=False, type=FileName())
-# What a person types instead of a recipe, or to change one.
-@option_of(Recipe, "epsilon", help="Privacy budget to simulate.")
-@option_of(
-    Recipe,
-    "bounds",
-    help="Bounds of the map.  [default: those of the made-up city, or of the release]",
-)
-@option_of(Recipe, "cells")
-@option_of(Recipe, "zones")
-@option_of(Recipe, "by")
-@option_of(Recipe, "max_records")
-@option_of(Recipe, "mechanism")
-# What is assumed about the records.
-@points_about_option(
-    "Roughly how many records you have.  [default: 2000000, or as many as the stand-in has]"
-)
-@click.option(
-    "--like",
-    type=FileName(),
-    metavar="RELEASE|FILE",
-    help="Stand-in: an earlier release, or a file of PUBLIC points.  [default: a made-up city]",
-)
-@click.option(
-    "--people",
-    type=WholeNumber(1, MOST_PEOPLE),
-    metavar="N",
-    help="Roughly how many people you have. Epsilon then protects people, not single records. If the recipe has periods "
-    "(per): how many person-days, person-weeks or person-months.",
-)
-@click.option(
-    "--records-per-person",
-    metavar="SHARE:RECORDS,…",
-    help="How many records people have: 0.5:5,0.9:40 if half of them have up to 5 and nine in ten up to 40. Or one number "
-    "for all.",
-)
-@click.option(
-    "--target",
-    metavar="TEXT",
-    help="Find the least epsilon for this error: '5 % in squares of 1 km', '20 records in squares of 500 m', "
-    "'10 % in zones', '10 % by district'. Instead of --epsilon.",
-)
-@click.option(
-    "--runs",
-    type=WholeNumber(1, 1000),
-    help="Number of releases to simulate.  [default: 5; with --target 3 at the epsilon that it finds]",
-)
-@json_option
-@click.option(
-    "-o",
-    "--output",
-    type=FileName(),
-    metavar="FILE",
-    help="With --target: draw the curve of errors as .png, .svg or .pdf.",
-)
-@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@dataclass(frozen=True, kw_only=True)
+class Assuming:
+    """What is assumed about the records."""
+
+    points_about: int | None = option(
+        "Roughly how many records you have.  [default: 2000000, or as many as the stand-in has]",
+        "N",
+        within=(1, MOST_POINTS),
+    )
+    like: Path | None = option(
+        "Stand-in: an earlier release, or a file of PUBLIC points.  [default: a made-up city]",
+        "RELEASE|FILE",
+    )
+    people: int | None = option(
+        "Roughly how many people you have. Epsilon then protects people, not single records. If the recipe has periods "
+        "(per): how many person-days, person-weeks or person-months.",
+        "N",
+        within=(1, MOST_PEOPLE),
+    )
+    records_per_person: str | None = option(
+        "How many records people have: 0.5:5,0.9:40 if half of them have up to 5 and nine in ten up to 40. Or one number "
+        "for all.",
+        "SHARE:RECORDS,…",
+    )
+
+    def read(self) -> Assumed:
+        """Warns of a stand-in that is not what it should be."""
+        from htf.forecasts.people import RecordsEach
+        from htf.forecasts.plan import MUST_BE_PUBLIC, Assumed
+
+        each = self.records_per_person
+        read = None if each is None else RecordsEach.read(each)
+        assumed = Assumed(**{**vars(self), "records_per_person": read})
+        if assumed.release is not None:
+            warn_if_not_private(assumed.release)
+        elif self.like is not None:
+            warn(MUST_BE_PUBLIC.format(self.like.name))
+        return assumed
+
+
+@declared.command()
 def forecast(
-    recipe_file: Path | None,
-    target: str | None,
-    runs: int | None,
-    as_json: bool,
-    output: Path | None,
-    overwrite: bool,
-    **given: Any,
+    recipe_file: Path | None = argument("[RECIPE]", default=None),
+    # These two are given for the recipe as well, and have words of their own here.
+    epsilon: str | None = option("Privacy budget to simulate."),  # noqa: ARG001
+    bounds: str | None = option(  # noqa: ARG001
+        "Bounds of the map.  [default: those of the made-up city, or of the release]", "W,S,E,N"
+    ),
+    given: dict[str, Any] = declared.given_for(
+        Recipe, "cells", "zones", "by", "max_records", "mechanism"
+    ),
+    assuming: Assuming = declared.record_of(Assuming),
+    target: str | None = option(
+        "Find the least epsilon for this error: '5 % in squares of 1 km', '20 records in squares of 500 m', "
+        "'10 % in zones', '10 % by district'. Instead of --epsilon."
+    ),
+    runs: int | None = option(
+        "Number of releases to simulate.  [default: 5; with --target 3 at the epsilon that it finds]",
+        within=(1, 1000),
+    ),
+    as_json: bool = JSON,
+    output: Path | None = option(
+        "With --target: draw the curve of errors as .png, .svg or .pdf.", "FILE", flag="-o --output"
+    ),
+    overwrite: bool = option("Replace the output if it exists."),
 ) -> None:
     """Simulate a release to see what error to expect, before you spend any budget.
 
@@ -104,52 +102,41 @@ def forecast(
     A made-up city stands in for the data; with --like, an earlier release or a file of public points does. Without a map,
     the forecast takes that of the earlier release, with all that it counts and protects, or that of the city.
     """
-    from htf.cli.forecast_shown import draw_found, show_forecast, show_found
+    from htf.cli.forecast_shown import give_out
     from htf.forecasts.plan import plan_of
-    from htf.forecasts.search import RUNS, find_epsilon
-    from htf.forecasts.simulation import RUNS_USUAL, simulate
+    from htf.forecasts.search import RUNS, Found, find_epsilon
+    from htf.forecasts.simulation import RUNS_USUAL, Forecast, simulate
     from htf.forecasts.targets import Target
 
     aim = None if target is None else Target.read(target)
-    fields = _fields(recipe_file, given, aim)
-    _check_output(output, aim, overwrite, [recipe_file, given["like"], fields.get("zones")])
-    assumed = _assumed(given)
+    fields = _fields(recipe_file, given, assuming, has_target=aim is not None)
+    _check_output(output, aim, overwrite, [recipe_file, assuming.like, fields.get("zones")])
+    assumed = assuming.read()
     plan = plan_of(Recipe(**fields), assumed, runs or (RUNS_USUAL if aim is None else RUNS))
-    with progress_bar() as bar:
-        task = bar.add_task("starting", total=None)
-        if aim is None:
-            expected = simulate(
-                plan,
-                lambda done, total, step: bar.update(
-                    task, completed=done, total=total, description=step
-                ),
-            )
-        else:
-            found = find_epsilon(plan, aim, lambda step: bar.update(task, description=step))
-    if as_json:
-        shown = expected.to_dict() if aim is None else found.to_dict()
-        say_json(json.dumps(shown, indent=2, ensure_ascii=False))
-    elif aim is None:
-        show_forecast(expected)
-    else:
-        show_found(found)
-    if output is not None and aim is not None:
-        draw_found(found, output, overwrite)
-        say(f"Wrote {output}.", err=as_json)
+    with working("starting", total=1.0 if aim is None else None) as show:
+
+        def tell(done: int, total: int, step: str) -> None:
+            show(step)
+            show(done / total)
+
+        found: Forecast | Found
+        found = simulate(plan, tell) if aim is None else find_epsilon(plan, aim, show)
+    give_out(found, output, overwrite=overwrite, as_json=as_json)
 
 
-def _fields(path: Path | None, given: dict[str, Any], aim: Target | None) -> dict[str, Any]:
+def _fields(
+    path: Path | None, given: dict[str, Any], assuming: Assuming, *, has_target: bool
+) -> dict[str, Any]:
     """The fields of the recipe: those of the file, and what the options change."""
-    fields = {"source": None, **({} if path is None else read_fields(path))}
-    typed = take_typed(Recipe, given)
-    if aim is not None and "epsilon" in typed:
+    typed = declared.take_typed(Recipe, given)
+    fields = {"source": None, **({} if path is None else read_fields(path)), **typed}
+    if has_target and "epsilon" in typed:
         raise InputError(ONE_OF_BOTH)
-    fields |= typed
-    if aim is not None:
+    if has_target:
         fields["epsilon"] = START
     if fields.get("epsilon") is None:
         raise InputError(ONE_OF_BOTH)
-    about_people = (given["people"], given["records_per_person"], given["max_records"])
+    about_people = (assuming.people, assuming.records_per_person, given["max_records"])
     if any(one is not None for one in about_people):
         fields.setdefault("user", "person")
     return fields
@@ -165,23 +152,3 @@ def _check_output(
     if output.suffix.lower() not in ENDINGS:
         raise InputError(f"the curve is drawn as .png, .svg or .pdf, got {output.name}")
     check_output(output, overwrite=overwrite, inputs=[*inputs, aim.layer])
-
-
-def _assumed(given: dict[str, Any]) -> Assumed:
-    """What is assumed about the records. Warns of a stand-in that is not what it should be."""
-    from htf.forecasts.people import RecordsEach
-    from htf.forecasts.plan import MUST_BE_PUBLIC, Assumed
-
-    like, each = given["like"], given["records_per_person"]
-    assumed = Assumed(
-        like=like,
-        points_about=given["points_about"],
-        people=given["people"],
-        records_per_person=None if each is None else RecordsEach.read(each),
-    )
-    if assumed.release is not None:
-        warn_if_not_private(assumed.release)
-    elif like is not None:
-        warning = MUST_BE_PUBLIC.format(like.name)
-        console(stderr=True).print(f"WARNING: {warning}", style="bold yellow", markup=False)
-    return assumed

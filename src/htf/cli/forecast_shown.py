@@ -7,7 +7,7 @@ from pathlib import Path
 
 from htf.base.figures import save_picture
 from htf.cli.meaning import say_meaning
-from htf.cli.screen import console, show_table
+from htf.cli.screen import console, remark, say, say_json, show_table
 from htf.files import write_whole
 from htf.forecasts.accuracy import rounded, show_number, show_value
 from htf.forecasts.curve_figure import draw_curve
@@ -26,20 +26,33 @@ CITY_IS_ROUGH = (
 )
 
 
-def show_forecast(found: Forecast) -> None:
+def give_out(
+    found: Forecast | Found, output: Path | None, *, overwrite: bool, as_json: bool
+) -> None:
+    """Print what was found, and draw it if it has a curve."""
+    if as_json:
+        say_json(found.to_dict())
+    elif isinstance(found, Found):
+        _show_found(found)
+    else:
+        _show_forecast(found)
+    if output is not None and isinstance(found, Found):
+        _draw_found(found, output, overwrite)
+        (remark if as_json else say)(f"Wrote {output}.")
+
+
+def _show_forecast(found: Forecast) -> None:
     """Print what error to expect, with half and double the budget."""
 
     plan, screen = found.plan, console()
     screen.print(
         f"What to expect of {plan.label} at epsilon {plan.epsilon} on {_cells(plan)} cells\n",
         style="bold",
-        markup=False,
     )
     say_meaning(plan.epsilon, plan.protection, briefly=True)
     times = "once" if plan.runs == 1 else f"{plan.runs} times"
     screen.print(
         f"Simulated {times} on {_stand_in(plan)}. Each time, up to {plan.queries:,} areas of each kind were counted.",
-        markup=False,
     )
     if plan.stand_in.crowd is not None or plan.protection.weight is not None:
         screen.print(
@@ -50,12 +63,12 @@ def show_forecast(found: Forecast) -> None:
     _show_areas(found.main.areas, found.quantity)
     for area in found.main.areas:
         if area.kind.at_records:
-            screen.print(f"• {area.told(found.quantity)}", markup=False)
+            screen.print(f"• {area.told(found.quantity)}")
     if plan.stand_in.crowd is not None:
         _show_parts(found)
     _show_budgets(found)
     for note in (*plan.stand_in.notes, CAVEAT):
-        screen.print(note, markup=False)
+        screen.print(note)
 
 
 def _cells(plan: Simulation) -> str:
@@ -138,11 +151,11 @@ def _show_budgets(found: Forecast) -> None:
             effect = f"is not possible: {outlook.failure}"
         else:
             effect = f"makes typical errors about {found.change(outlook):.2g} times as large."
-        console().print(f"Epsilon {outlook.epsilon} {effect}", markup=False)
+        console().print(f"Epsilon {outlook.epsilon} {effect}")
     console().print()
 
 
-def show_found(found: Found) -> None:
+def _show_found(found: Found) -> None:
     """Print the epsilon for a target, and the curve of errors."""
 
     plan, target, screen = found.plan, found.target, console()
@@ -176,7 +189,7 @@ def _headline(found: Found) -> str:
     return f"The least epsilon for {told}: about {found.epsilon}"
 
 
-def draw_found(found: Found, output: Path, overwrite: bool) -> None:
+def _draw_found(found: Found, output: Path, overwrite: bool) -> None:
     """Draw the curve. The same answer always gives the same file: no date, and no random names."""
 
     footer = f"A simulation by {found.plan.label} on {_stand_in(found.plan)}. It spent no budget; real data will differ."

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import htf
 from htf.base.options import option
 from htf.cli import declared
 from htf.cli.meaning import say_meaning
@@ -15,9 +15,6 @@ from htf.errors import InputError
 from htf.files import check_output, write_whole
 from htf.privacy.protection import OF_RECORDS, PERSON, RECORDS
 from htf.query.answer_texts import counts_of
-
-if TYPE_CHECKING:
-    from htf.release.release import Release
 
 LONGEST_VALUE = 60
 YAML = (".yaml", ".yml")
@@ -39,12 +36,11 @@ def info(
     With --registry, write the record of the release for the public registry of deployments. Texts in it that start with
     TODO are for you to fill in.
     """
-    from htf.release.release import Release
 
     wanted = _registry_file(registry, output, as_json=as_json)
     if wanted is not None:
         check_output(wanted, overwrite=overwrite, inputs=[release_file])
-    release = Release.load(release_file)
+    release = htf.Release.load(release_file)
     if wanted is not None:
         _write_record(release, release_file, wanted, overwrite)
     elif as_json:
@@ -64,7 +60,7 @@ def _registry_file(registry: bool, output: Path | None, *, as_json: bool) -> Pat
     return output
 
 
-def _write_record(release: Release, source: Path, output: Path, overwrite: bool) -> None:
+def _write_record(release: htf.Release, source: Path, output: Path, overwrite: bool) -> None:
     from htf.export.registry import TODO, registry_record, registry_yaml
     from htf.series.plan import is_series, read_plan
 
@@ -77,7 +73,7 @@ def _write_record(release: Release, source: Path, output: Path, overwrite: bool)
     warn_if_not_private(release)
 
 
-def _show(release: Release, release_file: Path) -> None:
+def _show(release: htf.Release, release_file: Path) -> None:
     from htf.estimation.homogeneous import PRIOR_TRUST
 
     screen = console()
@@ -98,7 +94,7 @@ def _show(release: Release, release_file: Path) -> None:
     _show_ledger(release)
 
 
-def _show_guarantee(release: Release) -> None:
+def _show_guarantee(release: htf.Release) -> None:
     """Show what epsilon protects, and what was measured about people or weights before the map."""
     if release.protection != OF_RECORDS:
         title = f"Epsilon {release.epsilon} for {release.protection.name}"
@@ -108,7 +104,7 @@ def _show_guarantee(release: Release) -> None:
         show_table(rows.headers, list(rows.rows), rows.title)
 
 
-def _protection_rows(release: Release) -> list[tuple[str, str]]:
+def _protection_rows(release: htf.Release) -> list[tuple[str, str]]:
     """The protection in plain words; `--json` has the fields as they are."""
     protection = release.protection
     rows = [("protected", protection.name), ("counted", release.counted)]
@@ -126,7 +122,7 @@ def _protection_rows(release: Release) -> list[tuple[str, str]]:
     return [*rows, (f"epsilon of a {protection.piece}", str(release.record_epsilon))]
 
 
-def _show_map(release: Release) -> None:
+def _show_map(release: htf.Release) -> None:
     rows = [
         (a.name, f"{a.low:.10g}", f"{a.high:.10g}", f"{a.cells:,}", f"{a.cell_width:.4g}")
         for a in release.domain.axes
@@ -135,7 +131,7 @@ def _show_map(release: Release) -> None:
     show_table(("axis", ">low", ">high", ">cells", ">width of a cell"), rows, title)
 
 
-def _show_ledger(release: Release) -> None:
+def _show_ledger(release: htf.Release) -> None:
     each = "" if release.protection == OF_RECORDS else f" for each {release.protection.piece}"
     rows = [
         (line.label, line.kind, line.answers, line.largest_epsilon, line.spent_after)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import htf
 from htf.base.options import option
 from htf.cli import streams
 from htf.cli.charging import note_account, report_charge
@@ -21,15 +22,14 @@ from htf.cli.meaning import say_meaning
 from htf.cli.options import MOST_POINTS
 from htf.cli.priors import say_trust
 from htf.cli.screen import remark, say, warn_if_not_private, working
-from htf.errors import OutputError
+from htf.errors import HtfError, OutputError
 from htf.files import SPARE, check_output, spare_folders
 
 if TYPE_CHECKING:
-    from htf.privacy.budget import BudgetFile
     from htf.recipes.make import Prepared
-    from htf.recipes.recipe import Recipe
-    from htf.release.release import Release
+    from htf.recipes.quote import Quote
 
+POINTS = 100_000  # assumed where nothing is said
 NOT_TRIED = (
     "Not tried: whether numbers and times can be read, and whether places are inside the bounds. `htf check` tries that, "
     "of a recipe too (--save-recipe), for your eyes only."
@@ -58,14 +58,15 @@ class Run:
 
     output: Path
     overwrite: bool
-    budget: BudgetFile | None
+    budget: htf.BudgetFile | None
     inputs: tuple[str | Path | None, ...] = ()  # which it must not replace
-    finish: Callable[[Release], Release] | None = None  # what becomes of it before it is written
+    # What becomes of it before it is written.
+    finish: Callable[[htf.Release], htf.Release] | None = None
     remains: str = ""  # what is left of the budget is for this
     adopt: str = ""  # the command that brings in a release of a series that was saved elsewhere
 
 
-def make_release(recipe: Recipe, noise: str, run: Run, asking: Asking) -> None:
+def make_release(recipe: htf.Recipe, noise: str, run: Run, asking: Asking) -> None:
     """Check, ask, make, write and report. A dry run ends before it makes anything."""
     from htf.recipes.listener import Listener
 
@@ -84,7 +85,7 @@ def make_release(recipe: Recipe, noise: str, run: Run, asking: Asking) -> None:
         _report(run, _make(prepared, run), found)
 
 
-def _check_output(recipe: Recipe, run: Run) -> None:
+def _check_output(recipe: htf.Recipe, run: Run) -> None:
     """Check it before the data are read and anything is charged: a release that cannot be written costs
     as much as one that can."""
     from htf.release.file import check_release_name
@@ -101,16 +102,14 @@ def _check_output(recipe: Recipe, run: Run) -> None:
 
 def _goes_on(prepared: Prepared, asking: Asking) -> bool:
     """Say what a charge buys, and ask. Without a terminal nothing is said or asked, except in a dry run."""
-    from htf.cli.before import say_before, say_error
-
     quote, budget = prepared.quote, prepared.budget
     at_terminal = sys.stdin.isatty() and sys.stderr.isatty()
     if not asking.dry_run and (asking.yes or budget is None or not at_terminal):
         return True
     if asking.dry_run:
         prepared.try_source()
-    say_before(prepared.domain, quote, budget)
-    say_error(prepared, asking.points_about)
+    _say_before(prepared.domain, quote, budget)
+    _say_error(prepared, asking.points_about)
     if asking.dry_run:
         remark(f"This was a dry run: nothing was charged, and no release was made. {NOT_TRIED}")
         return False
@@ -119,7 +118,54 @@ def _goes_on(prepared: Prepared, asking: Asking) -> bool:
     return True
 
 
-def _make(prepared: Prepared, run: Run) -> Release:
+def _say_before(domain: htf.Domain, quote: Quote, budget: htf.BudgetFile | None) -> None:
+    """Say what will be spent, on what map, and what that means."""
+    left = ""
+    if budget is not None:
+        account = budget.account()
+        left = f"; {account.left} of {account.cap} remains in {budget.path}"
+    remark(f"Map{_size(domain)}, unit: {quote.unit.name}, ε {quote.epsilon}{left}.")
+    if quote.prices:
+        parts = ", ".join(f"{kind} ε {price}" for kind, price in quote.prices.items())
+        remark(f"Of that: {parts}, map ε {quote.left}.")
+    say_meaning(quote.epsilon, quote.unit, tell=remark)
+
+
+def _say_error(prepared: Prepared, points: int | None) -> None:
+    """Say what error to expect, by a short simulation on the made-up city."""
+    from htf.forecasts.expected import expect
+    from htf.privacy.protection import different_people
+
+    with working("simulating a release of made-up records"):
+        try:
+            plan, errors = expect(prepared, points or POINTS)
+        except HtfError as error:
+            remark(f"The error is not simulated here: {error}.")
+            return
+    crowd, who = plan.stand_in.crowd, ""
+    if crowd is not None:
+        who = f" of {crowd.people:,} {different_people(prepared.quote.unit.per)}"
+    told = f"{plan.records:,} records{who}"
+    told += "" if points else ", assumed: say it with --points-about"
+    places = ", and in ".join(f"{place}: about {100 * off:.2g} %" for place, off in errors.items())
+    remark(
+        f"Expected error in {places}, by one simulated release of {plan.stand_in.words} ({told}). Real data differ, by up to "
+        "three times.",
+    )
+
+
+def _size(domain: htf.Domain) -> str:
+    from htf.frame.areas import cell_metres, length_text
+
+    cells = " x ".join(map(str, domain.shape))
+    metres = cell_metres(domain)
+    if metres is None:
+        return f" of {cells} cells"
+    sides = " x ".join(length_text(m * n) for m, n in zip(metres, domain.shape, strict=False))
+    return f" {sides}, {cells} cells of {' x '.join(length_text(m) for m in metres)}"
+
+
+def _make(prepared: Prepared, run: Run) -> htf.Release:
     """Make and write. The progress bar shows labels, and no numbers from the data."""
     from htf.privacy.budget import still_charged
 
@@ -140,7 +186,7 @@ def _make(prepared: Prepared, run: Run) -> Release:
     return made
 
 
-def _report(run: Run, made: Release, found: list[str]) -> None:
+def _report(run: Run, made: htf.Release, found: list[str]) -> None:
     with even_if_unseen():
         for message in found:
             say(message)
@@ -155,7 +201,7 @@ def _report(run: Run, made: Release, found: list[str]) -> None:
         warn_if_not_private(made)
 
 
-def _of_zones(made: Release) -> str:
+def _of_zones(made: htf.Release) -> str:
     """How many zones there are, if there are any."""
     if made.zones is not None:
         return f" inside {made.zones.domain.size:,} zones"
@@ -174,7 +220,7 @@ def even_if_unseen() -> Iterator[None]:
         remark(f"Note: some messages could not be shown ({reason}).")
 
 
-def _save(run: Run, made: Release) -> None:
+def _save(run: Run, made: htf.Release) -> None:
     """If the output cannot be written any more, or appeared since it was checked, save elsewhere: the
     release has been paid for and cannot be made again."""
     save = made.save if run.budget is None else partial(run.budget.save, made)

@@ -7,6 +7,7 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import htf
 from htf.base.options import argument, option
 from htf.cli import declared
 from htf.cli.options import NO_BASEMAP, OVERWRITE, WHERE, basemap_option
@@ -15,7 +16,6 @@ from htf.errors import InputError
 from htf.files import check_output
 
 if TYPE_CHECKING:
-    from htf.maps.layer import Layer
     from htf.query.where import Where
 
 
@@ -99,24 +99,21 @@ class Drawing:
         looks = {name: getattr(self, name) for name in ("boxes", "title", "style", "overwrite")}
         return {**looks, "basemap": self.basemap != NO_BASEMAP and (self.basemap or True)}
 
-    def of_series(self, folder: Path) -> list[Layer]:
-        from htf.maps.layer import Layer
-        from htf.series.series import Series
+    def of_series(self, folder: Path) -> list[htf.Layer]:
 
-        return Layer.periods(Series(folder), **self.content)
+        return htf.Layer.periods(htf.Series(folder), **self.content)
 
-    def of_releases(self, files: Sequence[Path]) -> list[Layer]:
+    def of_releases(self, files: Sequence[Path]) -> list[htf.Layer]:
         """Releases with the names of their files, or with full paths if the names are the same."""
-        from htf.maps.layer import Layer
-        from htf.release.release import Release
 
         is_plain = len({path.stem for path in files}) == len(files)
         names = [path.stem if is_plain else str(path) for path in files]
-        releases = [Release.load(path) for path in files]
+        releases = [htf.Release.load(path) for path in files]
         if self.distinct:
-            return [Layer.distinct(releases[0], names[0])]
+            return [htf.Layer.distinct(releases[0], names[0])]
         layers = [
-            Layer.of(one, name, **self.content) for one, name in zip(releases, names, strict=True)
+            htf.Layer.of(one, name, **self.content)
+            for one, name in zip(releases, names, strict=True)
         ]
         if self.by is not None:
             return layers[0].by(self.by)
@@ -139,7 +136,6 @@ def map(
     A series, the folder that `htf series` made, is a page with a slider through its periods and their changes, or a
     picture with a panel for each of the latest 24.
     """
-    from htf.maps.draw import draw
     from htf.maps.kinds import releases_of
 
     is_series = asked.check(release_files)
@@ -148,7 +144,7 @@ def map(
             asked.of_series(release_files[0]) if is_series else asked.of_releases(release_files)
         )
         step("drawing the map")
-        draw(layers, asked.output, **asked.looks)
+        htf.draw(layers, asked.output, **asked.looks)
     say(f"Wrote {asked.output}: {_shown(layers)}.")
     for release in releases_of(layers):
         warn_if_not_private(release)
@@ -165,7 +161,7 @@ def _inputs(files: Sequence[Path]) -> list[Path]:
     return [one for path in files for one in ([path] if path.is_file() else path.glob("*.parquet"))]
 
 
-def _shown(layers: Sequence[Layer]) -> str:
+def _shown(layers: Sequence[htf.Layer]) -> str:
     from htf.maps.kinds import OfPeople, releases_of
 
     first = layers[0]

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import MISSING
 from pathlib import Path
-from typing import Any, TypeVar
-
-import click
+from typing import Any
 
 from htf.base.options import argument, option
-from htf.cli.types import WholeNumber
 from htf.privacy.protection import PERIODS, PERSON, RECORD, Protection
 from htf.query.texts import read_where
 
-F = TypeVar("F", bound=Callable[..., Any])
 MOST_POINTS = 50_000_000  # that are made up
 UNITS = {
     RECORD: Protection(),
@@ -41,11 +36,3 @@ def basemap_option(help: str) -> Any:
     """What lies below the counts on a map in a browser."""
     usual = f"{help} {NO_BASEMAP}: leave out water, borders and names of places, too."
     return option(usual, f"FILE|{NO_BASEMAP}", flag="--basemap")
-
-
-def points_about_option(help: str) -> Callable[[F], F]:
-    """How many records there are, roughly, for a simulation."""
-    return click.option("--points-about", type=WholeNumber(1, MOST_POINTS), metavar="N", help=help)
-
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import htf
 from htf.cli.screen import say, show_table
-
-if TYPE_CHECKING:
-    from htf.release.release import Release
 
 LITTLE = 0.05  # of trust: less than this says that the counts do not bear a prior out
 
 
-def show_priors(release: Release) -> None:
+def show_priors(release: htf.Release) -> None:
     """Show each prior in a table, with the trust in it by the size of regions."""
     for prior, trust in zip(release.priors, release.derived.trust_by_size, strict=True):
         rows = [(name, str(value)) for name, value in prior.to_dict().items()]
@@ -22,7 +18,7 @@ def show_priors(release: Release) -> None:
         show_table(("name", ">value"), rows, "Public prior")
 
 
-def say_trust(release: Release) -> None:
+def say_trust(release: htf.Release) -> None:
     """Say in a sentence how far each prior was trusted."""
     for prior, trust in zip(release.priors, release.derived.trust_by_size, strict=True):
         large, small = trust[0], trust[-1]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import htf
 from htf.base.options import option
 from htf.cli import declared
 from htf.cli.options import RELEASE
@@ -16,8 +17,6 @@ from htf.query.columns import COLUMNS, COUNTED, COUNTED_MEANS
 
 if TYPE_CHECKING:
     from htf.query.answer import Answer
-    from htf.release.release import Release
-    from htf.series.series import Series
 
 
 class AnswersCommand(click.Command):
@@ -58,7 +57,6 @@ def query(
     The interval covers the noise. Where estimates use every count in the tree, it also covers
     records or split people that are spread unevenly.
     """
-    from htf.query.question import Question
 
     of_series = _is_series(release_file)
     if change and not of_series:
@@ -69,30 +67,26 @@ def query(
             "without boxes, polygons, zones, --where and --per"
         )
     asking.check((release_file, per), of_series=of_series)
-    from htf.release.release import Release
 
     source = _open(release_file)
     divisor = None if per is None else _open(per)
 
     def work() -> Answer:
-        question = Question.different_people() if distinct else asking.question(source.domain)
+        question = htf.Question.different_people() if distinct else asking.question(source.domain)
         answer = source.ask(question)
         if divisor is not None:
             answer = answer.per(divisor.ask(question))
         return answer.changes() if change else answer
 
-    plan = [] if isinstance(source, Release) else source.plan.told
+    plan = [] if isinstance(source, htf.Release) else source.plan.told
     asking.give_out(ask(f"asking {release_file.name}", work), plan)
 
 
-def _open(path: Path) -> Release | Series:
+def _open(path: Path) -> htf.Release | htf.Series:
     if _is_series(path):
-        from htf.series.series import Series
+        return htf.Series(path)
 
-        return Series(path)
-    from htf.release.release import Release
-
-    return Release.load(path)
+    return htf.Release.load(path)
 
 
 def _is_series(path: Path) -> bool:

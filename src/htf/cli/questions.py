@@ -8,20 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import htf
 from htf.base.options import option
 from htf.cli.options import JSON, OVERWRITE, WHERE
 from htf.cli.screen import remark, say_json, show_whole_answer, warn_if_not_private, working
 from htf.errors import InputError
 from htf.files import check_output
-from htf.query.polygon_files import FORMATS
+from htf.query.polygon_files import FORMATS, label_column, labels_of, odd_polygons, read_layer
 from htf.query.texts import read_boxes
 
 if TYPE_CHECKING:
     import geopandas
 
-    from htf.frame.domain import Domain
     from htf.query.answer import Answer
-    from htf.query.question import Question
     from htf.query.where import Where
 
 PERIOD = "period"  # what `--by` of a series may name as well, although it is always there
@@ -84,9 +83,8 @@ class Asking:
         """Whether no option says what to count."""
         return not (self.boxes or self.boxes_file or self.polygons_file or self.names or self.by)
 
-    def question(self, domain: Domain) -> Question:
+    def question(self, domain: htf.Domain) -> htf.Question:
         """The question. Without any option it is about the whole map, or each zone of a release of zones."""
-        from htf.query.question import Question
 
         if self.polygons_file is not None:
             return self._polygons(self.polygons_file)
@@ -96,24 +94,22 @@ class Asking:
             check_layer(self.output, domain.crs, domain.has_shapes)
         by, where = (*self.levels, *(one for one in self.by if one != PERIOD)), self.where
         if self.zones:
-            return Question.zones(*self.zones, where=where, by=by)
+            return htf.Question.zones(*self.zones, where=where, by=by)
         is_cut = any(domain.names[number] in where for number in domain.outlined)
         if not (by or self.boxes or self.boxes_file or is_cut) and domain.outlined:
-            return Question.by(where=where)
+            return htf.Question.by(where=where)
         boxes = read_boxes(self.boxes) if self.boxes else self.boxes_file
-        return Question.boxes(boxes, where, by=by)
+        return htf.Question.boxes(boxes, where, by=by)
 
-    def _polygons(self, path: Path) -> Question:
+    def _polygons(self, path: Path) -> htf.Question:
         from htf.export.answers import check_layer
-        from htf.query.polygon_files import label_column, labels_of, read_layer
-        from htf.query.question import Question
 
         frame = read_layer(path)
         named = [one for one in self.by if one != PERIOD]
         labels = labels_of(frame, label_column(frame, named[0] if named else None, path))
         if self.output is not None:
             check_layer(self.output, frame.crs)
-        return Question.polygons(frame, where=self.where, labels=labels)
+        return htf.Question.polygons(frame, where=self.where, labels=labels)
 
     def give_out(self, answer: Answer, plan: list[str]) -> None:
         """Print the answer as JSON or a table, or write it to a file, and say what may be a mistake."""
@@ -158,7 +154,6 @@ def odd_places(answer: Answer) -> list[str]:
     if frame is None:
         note = counts.asked.note(counts.inside)
         return [] if note is None else [note]
-    from htf.query.polygon_files import odd_polygons
     from htf.query.zone_hint import zone_hint
 
     hint = zone_hint(counts.releases[0], counts) if is_one else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING
 from pathlib import Path
 
+import htf
 from htf.base.options import argument, option
 from htf.cli import declared
 from htf.cli.options import OVERWRITE
@@ -39,7 +40,6 @@ def report(
 
     Of a series, the report has the plan, all releases, and the latest release in detail.
     """
-    from htf.privacy.budget import BudgetFile
     from htf.report.document import check_report, save_report
     from htf.report.subject import read_subject
 
@@ -47,7 +47,7 @@ def report(
         raise InputError("--budget FILE and --dataset NAME go together: give both, or none")
     account = None
     if budget_file is not None and dataset is not None:
-        account = BudgetFile(budget_file, dataset)
+        account = htf.BudgetFile(budget_file, dataset)
     check_report(release_file, output, account, overwrite=overwrite)
     with working("reading and simulating"):
         subject = read_subject(release_file, title, account, runs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import htf
 from htf.base.options import option
 from htf.cli import declared
 from htf.cli.options import OUTPUT, OVERWRITE, RELEASE
@@ -27,10 +28,9 @@ def sample(
     privacy statement is in the metadata of a Parquet file (htf-sample), or in a text file beside a CSV file.
     """
     from htf.export.sample import check_sample_name, write_points
-    from htf.release.release import Release
 
     check_sample_name(output, overwrite=overwrite, inputs=[release_file])
-    release = Release.load(release_file)
+    release = htf.Release.load(release_file)
     with working(f"writing {output.name}", total=1.0) as step:
         drawn = write_points(
             release,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+import htf
 from htf.query.answer_texts import answer_headings, answer_notes, show_answer
 from htf.query.columns import PEOPLE
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from htf.query.answer import Answer
-    from htf.release.release import Release
 
 WIDTH_WITHOUT_TERMINAL = 120
 MOST_ROWS_ON_SCREEN = 60
@@ -45,12 +45,9 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-def say(text: object, *, err: bool = False) -> None:
-    """Print a line for the person who runs the command, on standard output or standard error."""
-    if err:
-        remark(text)
-    else:
-        print(safe_text(text), flush=True)
+def say(text: object) -> None:
+    """Print a line for the person who runs the command."""
+    print(safe_text(text), flush=True)
 
 
 def remark(text: object) -> None:
@@ -118,33 +115,18 @@ def _made_safe(shown: Any) -> Any:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Any]:
-    """A bar on the terminal that vanishes in the end. Without a terminal there is none."""
+def working(label: str, total: float | None = None) -> Iterator[Callable[[str | float], None]]:
+    """A bar for one piece of work, which vanishes in the end. Without a terminal there is none. It yields a function that
+    shows a step of the work, or how much of the total is done."""
     screen = console(stderr=True)
     if not screen.is_terminal:
-        yield NoBar()
+        yield lambda _: None
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     text = TextColumn("{task.description}", markup=False)
     look = SpinnerColumn(), text, BarColumn(), TimeElapsedColumn()
     with Progress(*look, console=screen, transient=True) as bar:
-        yield bar
-
-
-class NoBar:
-    """Takes what is said to a bar, where there is none."""
-
-    task_ids = (0,)
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_, **__: 0
-
-
-@contextmanager
-def working(label: str, total: float | None = None) -> Iterator[Callable[[str | float], None]]:
-    """A bar for one piece of work. It yields a function that shows a step of it, or how much of the total is done."""
-    with progress_bar() as bar:
         task = bar.add_task(safe_text(label, ""), total=total)
 
         def show(news: str | float) -> None:
@@ -173,7 +155,12 @@ def show_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], title: str
     console().print(table)
 
 
-def warn_if_not_private(release: Release) -> None:
+def warn(warning: str) -> None:
+    """Print a warning on standard error."""
+    console(stderr=True).print(f"WARNING: {warning}", style="bold yellow")
+
+
+def warn_if_not_private(release: htf.Release) -> None:
     """Warn of a release that must not be published, whenever it is made, shown or queried."""
     if not release.private:
         console(stderr=True).print(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import htf
 from htf.base.options import argument, option
 from htf.cli import declared
 from htf.cli.charging import BUDGET as CHARGED
@@ -24,7 +25,6 @@ from htf.series.periods import KINDS
 
 if TYPE_CHECKING:
     from htf.series.folder import Addition
-    from htf.series.series import Series
 
 SERIES = argument("SERIES")
 
@@ -54,7 +54,6 @@ def init(
     total divided by the number of releases.
     """
     from htf.series.plan import share_of_total
-    from htf.series.series import Series
 
     fields = read_fields(recipe_file)
     if "epsilon" not in fields:
@@ -64,7 +63,9 @@ def init(
             )
         fields["epsilon"] = epsilon_total
         fields["epsilon"] = share_of_total(Recipe(**fields), releases)
-    made = Series.create(folder, Recipe(**fields), period, releases=releases, total=epsilon_total)
+    made = htf.Series.create(
+        folder, Recipe(**fields), period, releases=releases, total=epsilon_total
+    )
     say(f"Made the series {folder}. {' '.join(made.plan.told)}")
 
 
@@ -96,16 +97,14 @@ def add(
     If the recipe names a column of times, only records of the period are counted. Else all of POINTS must be of the
     period. A period without any record is refused, since a mistake is likelier, and nothing is charged.
     """
-    from htf.release.release import Release
-    from htf.series.series import Series
 
-    opened = Series(folder)
+    opened = htf.Series(folder)
     if resume and asking.dry_run:
         raise InputError("--resume is under a charge that was made: leave out --dry-run")
     asking = replace(asking, yes=asking.yes or resume)  # nothing is charged then
     asked = {"correct": correct, "resume": resume, "take_from_later": take_from_later}
     with opened.adding(period, **asked, dry_run=asking.dry_run) as addition:
-        if isinstance(addition, Release):
+        if isinstance(addition, htf.Release):
             say(
                 f"{period} was released by a run that was stopped; its entry in the budget is complete now."
             )
@@ -133,7 +132,7 @@ def _nothing(error: NothingInsideError, addition: Addition, recipe: Recipe) -> s
     )
 
 
-def _run(opened: Series, addition: Addition) -> Run:
+def _run(opened: htf.Series, addition: Addition) -> Run:
     return Run(
         output=addition.output,
         overwrite=False,
@@ -151,9 +150,8 @@ def adopt(folder: Folder = SERIES, release_file: Path = argument("FILE")) -> Non
     That happens if its place in the folder could not be written when the release was done. FILE names its charge, which
     says which period it is of. It is checked against that charge, and copied. Nothing is charged.
     """
-    from htf.series.series import Series
 
-    opened = Series(folder)
+    opened = htf.Series(folder)
     opened.adopt(release_file)
     say(f"{release_file} is in {folder} now. Nothing was charged. You can delete {release_file}.")
 
@@ -171,9 +169,8 @@ def revise(
     """
     from htf.files import make_folder
     from htf.series.borrowing import borrows
-    from htf.series.series import Series
 
-    opened = Series(folder)
+    opened = htf.Series(folder)
     if output.exists():
         raise InputError(f"{output} exists: give the name of a new folder")
     if len(opened.periods) < 2:
@@ -191,9 +188,8 @@ def revise(
 @declared.command(series)
 def show(folder: Folder = SERIES, as_json: bool = JSON) -> None:
     """Show the plan of SERIES, its releases, and what is left of its budget."""
-    from htf.series.series import Series
 
-    opened = Series(folder)
+    opened = htf.Series(folder)
     accounts = {account.dataset: account for account in opened.accounts()}
     entries = [_entry(entry) for account in accounts.values() for entry in account.entries]
     if as_json:

@@ -6,15 +6,15 @@ import os
 import sys
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from htf.base.extras import need
 from htf.base.options import argument, option
 from htf.cli import declared
 from htf.cli.options import NO_BASEMAP, basemap_option
 from htf.cli.screen import remark, say, warn_if_not_private, working
-from htf.errors import InputError, MissingExtraError
+from htf.errors import InputError
 from htf.files import is_file
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def serve(
     again that have changed, and drops the releases whose files are gone.
     """
     token = _read_token(asked.token_file)
-    _check_installed()
+    need("htf serve", "starlette", "uvicorn", "httptools", "orjson", extra="serve")
     streets = _read_basemap(asked.basemap)
     host, port = asked.host, asked.port
     scheme = "http" if asked.tls is None else "https"
@@ -175,9 +175,3 @@ def _read_token(path: Path | None) -> bytes | None:
             "`openssl rand -hex 32` makes one"
         )
     return token.encode()
-
-
-def _check_installed() -> None:
-    for package in ("starlette", "uvicorn", "httptools", "orjson"):
-        if find_spec(package) is None:
-            raise MissingExtraError(package, "serve", "htf serve")

@@ -5,6 +5,7 @@ Click accepts `1_0` as ten, digits of other scripts, and NaN. It takes an empty 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,16 +16,31 @@ from htf.base import numerals
 Folder: TypeAlias = Path  # and no file
 
 
-class WholeNumber(click.IntRange):
-    """A whole number in a range, in ASCII digits."""
+class InAscii(click.ParamType[Any]):
+    """A number that is read strictly, before Click looks at its range."""
+
+    read: Callable[[str], float]
+    what: str
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str):
             try:
-                value = numerals.whole(value)
+                value = self.read(value)
             except ValueError:
-                self.fail(f"{numerals.shown(value)} is not a whole number.", param, ctx)
+                self.fail(f"{numerals.shown(value)} is not {self.what}.", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class WholeNumber(InAscii, click.IntRange):
+    """A whole number in a range, in ASCII digits."""
+
+    read, what = staticmethod(numerals.whole), "a whole number"
+
+
+class Number(InAscii, click.FloatRange):
+    """A finite number in a range, in ASCII digits."""
+
+    read, what = staticmethod(numerals.decimal), "a number"
 
 
 class WholeNumberOr(WholeNumber):
@@ -41,18 +57,6 @@ class WholeNumberOr(WholeNumber):
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
             self.fail(f"{error.message.removesuffix('.')} or {self.word}.", param, ctx)
-
-
-class Number(click.FloatRange):
-    """A finite number in a range, in ASCII digits."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, str):
-            try:
-                value = numerals.decimal(value)
-            except ValueError:
-                self.fail(f"{numerals.shown(value)} is not a number.", param, ctx)
-        return super().convert(value, param, ctx)
 
 
 class FileName(click.Path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import htf
 from htf.cli import declared
 from htf.cli.options import RELEASE
 from htf.cli.screen import show_table
@@ -18,9 +19,8 @@ def verify(release_file: Path = RELEASE) -> None:
     """
     from htf.series.plan import is_series
     from htf.series.verification import verify_series
-    from htf.verification import verify as run_checks
 
-    checks = verify_series(release_file) if is_series(release_file) else run_checks(release_file)
+    checks = verify_series(release_file) if is_series(release_file) else htf.verify(release_file)
     rows = [(check.name, "ok" if check.passed else "WRONG", check.finding) for check in checks]
     show_table(("check", "result", "finding"), rows)
     wrong = [check.name for check in checks if not check.passed]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from htf.base.extras import need
 from htf.base.figures import PICTURES
@@ -20,11 +20,9 @@ from htf.errors import InputError
 from htf.export.provenance import provenance
 from htf.export.tables import SHEET, need_openpyxl, write_table
 from htf.export.vector import write_layer, write_rows
+from htf.query.answer import Answer
 from htf.query.columns import CHANGES, MEANS, PEOPLE
 from htf.release.file import digests
-
-if TYPE_CHECKING:
-    from htf.query.answer import Answer
 
 TABLES = (".csv", ".xlsx", ".json", ".parquet")
 LAYERS = (".geojson", ".gpkg", ".fgb")

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from htf.files import write_text
 from htf.release.file import digests
-
-if TYPE_CHECKING:
-    from htf.release.release import Release
+from htf.release.release import Release
 
 EXPORT, SAMPLE = "htf-export", "htf-sample"  # keys in the metadata of files; a release has "htf"
 

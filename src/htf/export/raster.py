@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +12,9 @@ from htf.base.extras import need
 from htf.export.provenance import EXPORT, provenance
 from htf.files import write_whole
 from htf.frame.crs import CRS84
-from htf.maps.views import view
-
-if TYPE_CHECKING:
-    from htf.maps.views import View
-    from htf.query.where import Where
-    from htf.release.release import Release
+from htf.maps.views import View, view
+from htf.query.where import Where
+from htf.release.release import Release
 
 RULE = (
     "Expected {quantity} of each pixel: the sum of the parts of the release, each by the share of it that lies "

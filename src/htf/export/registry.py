@@ -14,15 +14,13 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from htf.estimation.level import LEVEL_TEXT
 from htf.privacy.protection import PEOPLE, PERSON, RECORD
 from htf.query.answer_texts import counts_of
+from htf.release.release import Release
 from htf.series.plan import SeriesPlan
-
-if TYPE_CHECKING:
-    from htf.release.release import Release
 
 TODO = "TODO: "
 HEAD = """\

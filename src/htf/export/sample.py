@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from htf.base import arguments
 from htf.errors import InputError
@@ -24,12 +26,8 @@ from htf.export.provenance import SAMPLE, as_metadata, beside, provenance, write
 from htf.files import check_output, write_whole
 from htf.frame.crs import CRS84
 from htf.frame.domain import Domain, FloatArray
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from htf.frame.names import Level
-    from htf.release.release import Release
+from htf.frame.names import Level
+from htf.release.release import Release
 
 RULE = (
     "Synthetic points, none of them a record or a person: parts of the release drawn in proportion to their estimates, "
@@ -46,7 +44,6 @@ Progress = Callable[[int, int], None]  # called with the points written so far, 
 
 def draw_points(release: Release, n: int | None = None, seed: int | None = None) -> pa.Table:
     """A table of `n` points, by default as many as the release counts. Its metadata say what it is."""
-    import pyarrow as pa
 
     sample = Sample(release, n, seed, MOST_IN_TABLE)
     return pa.Table.from_batches(sample.batches(), sample.schema)
@@ -114,7 +111,6 @@ class Sample:
 
     @property
     def schema(self) -> pa.Schema:
-        import pyarrow as pa
 
         columns = [
             pa.field(name, pa.string() if levels else pa.float64(), nullable=False)
@@ -123,7 +119,6 @@ class Sample:
         return pa.schema(columns, as_metadata(SAMPLE, self.about))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
 
         generator, schema = np.random.default_rng(self.seed), self.schema
         for start in range(0, self.points, CHUNK):
@@ -147,7 +142,6 @@ class Sample:
 
 def _labels(level: Level, places: FloatArray) -> pa.Array:
     """Points on an axis of named cells are told by name: the numbers of cells mean nothing elsewhere."""
-    import pyarrow as pa
 
     return pa.array(level.labels, pa.string()).take(pa.array(places.astype(np.int64)))
 
@@ -166,7 +160,6 @@ def _between(low: FloatArray, high: FloatArray, share: FloatArray) -> FloatArray
 
 
 def _write(sample: Sample, path: Path, progress: Progress | None) -> None:
-    import pyarrow.parquet as pq
     from pyarrow import csv
 
     kind: Any = csv.CSVWriter if path.suffix.lower() == ".csv" else pq.ParquetWriter

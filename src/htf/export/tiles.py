@@ -13,22 +13,19 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from htf.base.extras import need
 from htf.errors import InputError
 from htf.export.provenance import EXPORT, provenance
 from htf.files import write_whole
+from htf.frame.domain import Domain
 from htf.maps.browser.mercator import Bounds, edges_in_degrees, number_over, places_over
 from htf.maps.tiles import DEEPEST, shows_all
 from htf.maps.vector_tiles import LAYER, STEPS, vector_tile
 from htf.query.columns import OF_LEAVES
-from htf.query.where import told_where
-
-if TYPE_CHECKING:
-    from htf.frame.domain import Domain
-    from htf.query.where import Where
-    from htf.release.release import Release
+from htf.query.where import Where, told_where
+from htf.release.release import Release
 
 MOST_TILES = 20_000  # about 5 minutes
 GZIP_LEVEL = 9

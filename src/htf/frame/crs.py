@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 from htf.base import arguments
-from htf.errors import InputError, MissingExtraError
+from htf.base.extras import need
+from htf.errors import InputError
 
 CRS84 = "OGC:CRS84"  # longitude and latitude on WGS 84, in degrees and in that order
 LONGEST_SHOWN = 60  # characters; a full definition would fill the screen
@@ -116,8 +117,4 @@ def _hashable(crs: Any) -> Any:
 
 
 def _need_pyproj(crs: Any) -> Any:
-    try:
-        import pyproj
-    except ImportError:
-        raise MissingExtraError("pyproj", "geo", f"The reference system {shown_crs(crs)}") from None
-    return pyproj
+    return need(f"The reference system {shown_crs(crs)}", "pyproj")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import orjson
@@ -16,13 +16,11 @@ from htf.query.boxes import count_boxes
 from htf.query.columns import COLUMNS, place
 from htf.query.outside import outside_note, polygons_note
 from htf.query.polygons import count_polygons
-
-if TYPE_CHECKING:
-    from htf.query.shapes import Shapes
-    from htf.query.where import Where
-    from htf.release.release import Release
-    from htf.serve.holdings import Holding
-    from htf.serve.workers import Deadline
+from htf.query.shapes import Shapes
+from htf.query.where import Where
+from htf.release.release import Release
+from htf.serve.holdings import Holding
+from htf.serve.workers import Deadline
 
 INSIDE = place("inside")
 EDGES = ("west", "south", "east", "north")

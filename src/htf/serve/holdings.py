@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from htf.series.folder import SeriesFolder
 from htf.series.plan import is_series
 from htf.serve.workers import Together
 from htf.serve.zone_map import levels_of
+
+NOT_PRIVATE = "NOT PRIVATE: the noise was {}. For tests and benchmarks only."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class Holding:
         software = [*digests(release), version("htf-dp")]
         self.seed = hashlib.sha256("\n".join(software).encode()).digest()  # for ETags
         # Added to everything told of a release that is not private, and to every answer, with what is counted.
-        self.mark = {} if release.private else {"not_private": not_private(release)}
+        self.mark = {} if release.private else {"not_private": NOT_PRIVATE.format(release.noise)}
         self.label = {COUNTED: release.counted, **self.mark}
         self.about = _about(id, source, release)
         self.together = Together(release)
@@ -215,10 +218,6 @@ def _unlike(slug: str, taken: Container[str]) -> str:
     return found
 
 
-def not_private(release: Release) -> str:
-    return f"NOT PRIVATE: the noise was {release.noise}. For tests and benchmarks only."
-
-
 def _about(slug: str, source: Source, release: Release) -> dict[str, Any]:
     """The entry in the list of releases. Counting here builds the index and compiles the loops."""
     domain = release.domain
@@ -250,15 +249,15 @@ def _about(slug: str, source: Source, release: Release) -> dict[str, Any]:
 
 def _warm_polygons(release: Release) -> None:
     """Load the loops for polygons, which takes seconds. Without shapely, polygons and maps of zones are not served."""
-    try:
-        import shapely
-    except ImportError:
+    if find_spec("shapely") is None:
         return
     for one in levels_of(release.domain):  # joins the outlines of zones
         for level in one["levels"]:
             view_zones(release, level, None, one["axis"]).area  # noqa: B018
     if not release.domain.has_map:
         return
+    import shapely
+
     x, y = release.domain.axes[:2]
     release.count_polygons(shapely.box(x.low, y.low, x.high, y.high))
 

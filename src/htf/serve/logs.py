@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 from contextlib import suppress
-from functools import lru_cache
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -29,13 +29,11 @@ def log(event: str, **values: Any) -> None:
 
 
 def _now() -> str:
-    now = time.time()
-    return f"{_second(int(now))}.{int(now % 1 * 1e6):06d}Z"
-
-
-@lru_cache(maxsize=1)
-def _second(second: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+    return (
+        datetime.fromtimestamp(time.time(), UTC)
+        .isoformat(timespec="microseconds")
+        .replace("+00:00", "Z")
+    )
 
 
 def _as_line(values: dict[str, Any]) -> bytes:
@@ -46,13 +44,8 @@ def _as_line(values: dict[str, Any]) -> bytes:
 def _write(lines: bytes) -> None:
     """Write lines. If that fails, on a full disk for example, the server goes on answering."""
     with suppress(OSError):
-        stream = getattr(sys.stderr, "buffer", None)
-        if stream is None:  # a program that captures standard error may accept only text
-            sys.stderr.write(lines.decode())
-            return
-        sys.stderr.flush()  # text written before must come first
-        stream.write(lines)
-        stream.flush()
+        sys.stderr.write(lines.decode())
+        sys.stderr.flush()
 
 
 class RequestLog:

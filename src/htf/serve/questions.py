@@ -9,29 +9,25 @@ import math
 import struct
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import orjson
+import pyarrow as pa
 
 from htf.base.numerals import LONGEST
 from htf.errors import InputError
 from htf.frame.crs import CRS84
 from htf.frame.domain import Domain, FloatArray
-from htf.query.shapes import PIECES_OF_MAP, PIECES_OF_POLYGON
+from htf.query.shapes import PIECES_OF_MAP, PIECES_OF_POLYGON, Shapes, need_shapely, read_shapes
 from htf.query.tables import edge_places, rows_of_table
 from htf.query.texts import read_boxes, read_where
 from htf.query.where import Where, full_rows
 from htf.serve.declared import Parameter, read_query
 from htf.serve.holdings import bounds_in_degrees
 from htf.serve.limits import Limits, Refusal
+from htf.serve.workers import Row
 from htf.serve.zone_map import refuse_boxes
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from htf.query.shapes import Shapes
-    from htf.serve.workers import Row
 
 PLAIN = b"0123456789.,-"
 MOST_PIECES = 1_000_000  # of long edges, which are divided before they are transformed
@@ -135,8 +131,6 @@ def read_arrow_boxes(body: bytes, domain: Domain, where: Where, limits: Limits) 
 def _read_arrow(body: bytes, domain: Domain, limits: Limits) -> pa.Table:
     """The columns that are edges, as numbers. Compressed batches are refused: a small one may unpack
     to any size."""
-    import pyarrow as pa
-
     messages = pa.ipc.MessageReader.open_stream(pa.BufferReader(body))
     schema = pa.ipc.read_schema(messages.read_next_message())
     names = [name for name in edge_places(domain) if name in schema.names]
@@ -180,8 +174,6 @@ def _field(raw: memoryview, table: int, number: int) -> int | None:
 
 def read_polygons(body: bytes, domain: Domain, limits: Limits) -> Shapes:
     """Valid polygons in map coordinates, from GeoJSON in degrees."""
-    from htf.query.shapes import need_shapely, read_shapes
-
     refuse_boxes(domain)
     shapely = need_shapely()
     if domain.crs is None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import orjson
 
@@ -16,11 +15,9 @@ from htf.maps.browser.rectangles import MOST_OUTLINES, packed_outlines
 from htf.maps.tiles import DEEPEST
 from htf.maps.vector_tiles import vector_tile
 from htf.query.where import Where, full_ranges
+from htf.serve.holdings import Holding
 from htf.serve.limits import Refusal
 from htf.serve.replies import Packed
-
-if TYPE_CHECKING:
-    from htf.serve.holdings import Holding
 
 MOST_DIGITS = len(str(2**DEEPEST))
 VECTOR_GZIP = 6  # a third more of time than for other answers, for a tenth less of bytes

@@ -25,6 +25,7 @@ from htf_bench.cli.experiments import (
     typed_command,
     write_reports,
 )
+from htf_bench.cli.options import Comparing, Running
 from htf_bench.figures import draw_dots
 from htf_bench.map_metrics import MAP_METRICS
 from htf_bench.metrics import MEANINGS, MRE, MRE_SHARE, UNITS
@@ -42,33 +43,20 @@ if TYPE_CHECKING:
 PLAIN_TITLE = "mean relative error in %,"
 
 
-def compare_mechanisms(
-    points: str,
-    x_column: str,
-    y_column: str,
-    bounds: str | None,
-    cells: str | None,
-    mechanisms: str | None,
-    epsilons: str,
-    workloads: str,
-    queries: int,
-    runs: int,
-    seed: int,
-    jobs: int,
-    folder: Path,
-    overwrite: bool,
-) -> None:
+def compare_mechanisms(asked: Comparing, running: Running) -> None:
     """Run mechanisms, and rivals if wanted, and show, draw and write how far off each is."""
-    data_set = open_data(points, (x_column, y_column), bounds, cells)
-    check_results_folder(folder, [points, *workloads.split(",")], overwrite)
-    field = _read_field(mechanisms, data_set.domain)
-    chosen = dict.fromkeys(str(Epsilon.of(part.strip())) for part in epsilons.split(","))
-    bench = Bench(tuple(read_workloads(workloads)), queries, seed)
+    columns, folder = (asked.x_column, asked.y_column), running.folder
+    data_set = open_data(asked.points, columns, asked.bounds, asked.cells)
+    inputs = [asked.points, *asked.workloads.split(",")]
+    check_results_folder(folder, inputs, running.overwrite)
+    field = _read_field(asked.mechanisms, data_set.domain)
+    chosen = dict.fromkeys(str(Epsilon.of(part.strip())) for part in asked.epsilons.split(","))
+    bench = Bench(tuple(read_workloads(asked.workloads)), asked.queries, running.seed)
     check_data(bench, data_set)
     pairs = [(spec, epsilon) for spec in field.specs for epsilon in chosen]
-    plan = Plan(bench, tuple(plan_trials(data_set, pairs, runs)))
+    plan = Plan(bench, tuple(plan_trials(data_set, pairs, asked.runs)))
     mark_as_not_private()
-    results = _run(plan, field, folder, jobs)
+    results = _run(plan, field, folder, running.jobs)
     draw_all(folder, [_draw_figure(results, plan, field.entrants)])
     write_reports(results, plan, folder, field.entrants)
     mark_as_not_private()

@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import click
-
-from htf.cli.declared import option_of
+from htf.base.options import option
+from htf.cli import declared
 from htf.cli.screen import say
-from htf.cli.types import WholeNumber
 from htf.errors import InputError
-from htf.recipes.maps import MapOptions
-from htf_bench.cli.options import MOST_RUNS, options_of_runs
+from htf_bench.cli.options import MOST_RUNS, Running
 
 
-@click.command()
-@click.option("--quick", is_flag=True, help="Run a small version that takes less than 3 minutes.")
-@click.option("--points", multiple=True, metavar="FILE", help="Your data set. Can be repeated.")
-@option_of(MapOptions, "x_column", default="lon", show_default=True, help="Column of x in FILE.")
-@option_of(MapOptions, "y_column", default="lat", show_default=True, help="Column of y in FILE.")
-@option_of(
-    MapOptions, "bounds", multiple=True, help="Bounds of each FILE's map, in the same order."
-)
-@click.option(
-    "--runs",
-    type=WholeNumber(1, MOST_RUNS),
-    help="Runs of each experiment.  [default: 10, or 3 with --quick]",
-)
-@options_of_runs
+@declared.command()
 def paper(
-    quick: bool,
-    points: tuple[str, ...],
-    x_column: str,
-    y_column: str,
-    bounds: tuple[str, ...],
-    runs: int | None,
-    seed: int,
-    jobs: int,
-    folder: Path,
-    overwrite: bool,
+    quick: bool = option("Run a small version that takes less than 3 minutes.", default=False),
+    points: tuple[str, ...] = option("Your data set. Can be repeated.", "FILE"),
+    x_column: str = option("Column of x in FILE.", "COLUMN", flag="--x", default="lon"),
+    y_column: str = option("Column of y in FILE.", "COLUMN", flag="--y", default="lat"),
+    bounds: tuple[str, ...] = option("Bounds of each FILE's map, in the same order.", "W,S,E,N"),
+    runs: int | None = option(
+        "Runs of each experiment.  [default: 10, or 3 with --quick]", within=(1, MOST_RUNS)
+    ),
+    running: Running = declared.record_of(Running),
 ) -> None:
     """Repeat the experiments of the HTF paper: draw its figures and test its claims.
 
@@ -50,19 +31,19 @@ def paper(
     from htf_bench.paper import FULL, QUICK, plan_paper
     from htf_bench.trials import check_data
 
-    scale = QUICK if quick else FULL
+    scale, folder = QUICK if quick else FULL, running.folder
     own = [
         experiments.open_data(text, (x_column, y_column), place, None)
         for text, place in _pair_with_bounds(points, bounds)
     ]
-    experiments.check_results_folder(folder, points, overwrite)
-    design = plan_paper(scale, own, runs=runs or scale.runs, seed=seed)
+    experiments.check_results_folder(folder, points, running.overwrite)
+    design = plan_paper(scale, own, runs=runs or scale.runs, seed=running.seed)
     for data_set in own:
         check_data(design.plan.bench, data_set)
     experiments.mark_as_not_private()
     for note in design.notes:
         say(f"Note: {note}")
-    results = experiments.run_trials(design.plan, folder, jobs)
+    results = experiments.run_trials(design.plan, folder, running.jobs)
     experiments.show_failures(results)
     experiments.draw_all(folder, design.draw(results))
     write_claims(design, results, folder, experiments.typed_command())

@@ -7,7 +7,7 @@ import io
 from html import escape
 
 from htf.base.figures import new_figure
-from htf.errors import InputError, MissingExtraError
+from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT
 from htf.maps.picture import NOT_PRIVATE, unit_of
 from htf.query.answer_texts import show_count, show_interval
@@ -49,7 +49,7 @@ def _picture(release: Release) -> str:
         return ""
     try:
         png = _thumbnail(release)
-    except (ImportError, InputError, MissingExtraError):  # zones may have no outlines
+    except (ImportError, InputError):  # zones may have no outlines
         return ""
     data = base64.b64encode(png).decode()
     return f'<img alt="A map of the release" width="260" src="data:image/png;base64,{data}">'
