@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
 from htf.estimation.least_squares import SiblingLayer
-from htf.estimation.trust import DENSITIES, UNEVEN, Evidence
+from htf.estimation.trust import DENSITIES, UNEVEN, Evidence, best_weights, nearness
 from htf.frame.domain import FloatArray, IntArray
 
 CAUTION = 2.0  # drift is taken to be so many times as large as it was found to be
@@ -34,7 +33,6 @@ LARGEST_SQUARE = 9.0  # times its variance: a few regions that changed do not te
 FIRST_DRIFT = 0.25  # of the square of the mean count, before anything is learnt
 USUAL_DRIFT = np.array([0.05, 0.05])  # relative variances, which count as much as one region
 ROUNDS = 4  # of learning
-BORROWED = 0.5  # of the evidence at one level counts at the next
 LEAST_TRUST = 1e-3
 LEAST_DEVIATION = 0.1  # records: no count of an earlier release is exact
 
@@ -217,22 +215,8 @@ def _parts_by_level(
         for other in (0, 1):
             sums = np.bincount(level, weights * kinds[one] * kinds[other], minlength=levels)
             products[:, one, other] = sums
-    places = np.arange(levels)
-    near = BORROWED ** np.abs(np.subtract.outer(places, places)).astype(np.float64)
+    near = nearness(levels)
     products = np.einsum("lm,mij->lij", near, products) + np.eye(2)
     fits = near @ fits + USUAL_DRIFT
-    return np.stack([_least_squares(*pair) for pair in zip(products, fits, strict=True)], axis=1)
-
-
-def _least_squares(products: FloatArray, fits: FloatArray) -> FloatArray:
-    """The two numbers, none negative, that fit best."""
-    best, best_gain = np.zeros(2), 0.0
-    for size in (1, 2):
-        for chosen in combinations((0, 1), size):
-            some = np.array(chosen)
-            found = np.linalg.solve(products[np.ix_(some, some)], fits[some])
-            gain = float(2 * found @ fits[some] - found @ products[np.ix_(some, some)] @ found)
-            if np.all(found >= 0) and gain > best_gain:
-                best, best_gain = np.zeros(2), gain
-                best[some] = found
-    return best
+    pairs = zip(products, fits, strict=True)
+    return np.stack([best_weights(*pair, most=np.inf) for pair in pairs], axis=1)
