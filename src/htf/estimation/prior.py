@@ -8,7 +8,6 @@ along with the data. Estimates then count records per unit of prior measure inst
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
