@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from htf.base import arguments
-from htf.errors import MissingExtraError
+from htf.base.extras import need
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,10 +30,8 @@ def new_figure(size: tuple[float, float], **options: Any) -> Figure:
 @cache
 def _kind() -> Any:
     """A figure that tells a notebook how it looks. Without pyplot, notebooks would print its name instead."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "Drawing") from error
+    need("Drawing", "matplotlib", extra="plot")
+    from matplotlib.figure import Figure
 
     class ShownFigure(Figure):
         def _repr_png_(self) -> bytes:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.base import arguments
+from htf.base.extras import need
 from htf.errors import InputError
 from htf.frame.names import Level, Names, Outlines
 
@@ -533,9 +534,7 @@ class ZonedAxis(NamedAxis):
         return find_cells(shapes, self.has_rest, x, y)
 
     def outline(self, low: NDArray[Any], high: NDArray[Any]) -> Any:
-        from htf.frame.zone_index import need_shapely
-
-        shapely = need_shapely("A layer of zones")
+        shapely = need("A layer of zones", "shapely")
         shapes = shapely.from_wkb([shape or None for shape in self.outlines.shapes])
         shapes = np.where(shapely.is_missing(shapes), shapely.Polygon(), shapes)
         ranges = np.column_stack([low, high]).astype(np.int64)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from htf.base.extras import need
 from htf.errors import InputError
 from htf.frame import well_known
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
-from htf.frame.zone_index import need_shapely
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +39,7 @@ class Ground:
     def shapes(self, rows: FloatArray) -> Any:
         """A shape for each full row of edges. Needs shapely."""
         size = len(self.along)
-        shapely = need_shapely("A frame with shapes")
+        shapely = need("A frame with shapes", "shapely")
         return shapely.box(rows[:, 0], rows[:, 1], rows[:, size], rows[:, size + 1])
 
     def binary(self, low: IntArray, high: IntArray) -> pa.Array:
@@ -97,7 +97,7 @@ class TripGround(ZoneGround):
     header: ClassVar[dict[str, Any]] = {"geometry_types": ["LineString"]}
 
     def shapes(self, rows: FloatArray) -> Any:
-        shapely = need_shapely("A layer of zones")
+        shapely = need("A layer of zones", "shapely")
         ends = [self._shapes_along(number, rows) for number in self.axes[:2]]
         has_both = ~np.any([shapely.is_empty(end) for end in ends], axis=0)  # the rest has no place
         points = [shapely.get_coordinates(shapely.point_on_surface(end[has_both])) for end in ends]

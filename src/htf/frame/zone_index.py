@@ -6,11 +6,11 @@ Each point is tested alone. Coordinates that are missing, NaN or infinite are in
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from htf.errors import MissingExtraError
+from htf.base.extras import need
 from htf.frame.axis import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _edges(shapes: Shapes) -> tuple[FloatArray, IntArray]:
     """All edges, from the lower end to the upper, zone by zone; and where those of each zone end."""
     from htf.frame.zone_kernels import TINY
 
-    shapely = need_shapely()
+    shapely = need("Counting in zones", "shapely")
     outlines = shapely.from_wkb([shape or None for shape in shapes])
     polygons, zone_of_polygon = shapely.get_parts(outlines, return_index=True)
     rings, polygon_of_ring = shapely.get_rings(polygons, return_index=True)
@@ -106,11 +106,3 @@ def _quantiles(values: FloatArray, number: int) -> FloatArray:
     if len(lines) == 1:  # a line of no width, which holds no point
         lines = np.array([lines[0], np.nextafter(lines[0], np.inf)])
     return lines
-
-
-def need_shapely(purpose: str = "Counting in zones") -> Any:
-    try:
-        import shapely
-    except ImportError:
-        raise MissingExtraError("shapely", "geo", purpose) from None
-    return shapely
