@@ -67,7 +67,11 @@ def _tell(sign: str, folder: Path) -> None:
 
 @once_per_process
 def _guard() -> int | None:
-    """Start it. The end of the pipe to write to, which closes with the process."""
+    """The end of the pipe to write to. It closes with the process."""
+    return _start_guard()
+
+
+def _start_guard() -> int | None:
     embedded = getattr(sys, "frozen", False) or "python" not in Path(sys.executable or "").name
     if embedded or not hasattr(os, "posix_spawn") or not Path(os.devnull).exists():
         return None
