@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from htf.base import arguments
-from htf.base.read_only import ReadOnlyArrays
+from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.errors import InputError
 from htf.estimation.least_squares import SiblingLayer
 from htf.estimation.trust import DENSITIES, UNEVEN, Evidence, best_weights, nearness
@@ -78,8 +78,7 @@ class Background(ReadOnlyArrays):
             )
         if self.periods < 1:
             raise InputError(f"a background is of at least one release, got {self.periods}")
-        for array in (self.values, self.variances):
-            array.flags.writeable = False
+        make_read_only(self.values, self.variances)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Background):

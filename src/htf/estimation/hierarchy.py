@@ -96,10 +96,7 @@ def counted_layers(tree: RegionTree, counted: NDArray[np.bool_]) -> list[Sibling
     for level in range(1, int(depth.max()) + 1):
         regions = np.flatnonzero(counted & (depth == level))
         regions = regions[np.argsort(above[regions], kind="stable")]
-        is_first = np.diff(above[regions], prepend=-1) != 0
-        starts = np.flatnonzero(is_first)
-        group = np.cumsum(is_first) - 1
-        found.append(SiblingLayer(regions, above[regions[starts]], starts, group))
+        found.append(SiblingLayer.of(regions, above[regions]))
     return found
 
 

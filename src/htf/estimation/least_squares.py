@@ -32,7 +32,7 @@ from htf.estimation.agreeing import AgreeingLaw
 from htf.estimation.noise_law import count_variances, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.nesting import Nesting
-from htf.frame.tree import RegionTree
+from htf.frame.tree import NO_REGION, RegionTree
 from htf.privacy.epsilon import Epsilon
 
 UNKNOWN = np.inf  # the variance of what the counts do not determine
@@ -230,6 +230,13 @@ class SiblingLayer:
     starts: IntArray  # of each group, in `regions`
     group: IntArray  # of each region
 
+    @classmethod
+    def of(cls, regions: IntArray, parents: IntArray) -> SiblingLayer:
+        """Regions of which siblings stand together, and the parent of each."""
+        is_first = np.diff(parents, prepend=NO_REGION) != 0
+        starts = np.flatnonzero(is_first)
+        return cls(regions, parents[starts], starts, np.cumsum(is_first) - 1)
+
     def sum(self, values: NDArray[Any]) -> FloatArray:
         """The sum over each group."""
         return np.asarray(np.add.reduceat(values, self.starts, dtype=np.float64))
@@ -299,10 +306,4 @@ class SiblingLayer:
 
 def sibling_layers(tree: RegionTree) -> list[SiblingLayer]:
     """All regions but the root, by ascending depth. A tree adds siblings together, in order."""
-    layers = []
-    for regions in tree.layers(1):
-        parents = tree.parent[regions]
-        is_first = np.r_[True, parents[1:] != parents[:-1]]
-        starts = np.flatnonzero(is_first)
-        layers.append(SiblingLayer(regions, parents[starts], starts, np.cumsum(is_first) - 1))
-    return layers
+    return [SiblingLayer.of(regions, tree.parent[regions]) for regions in tree.layers(1)]

@@ -185,11 +185,10 @@ class _Growing:
 
     def divide(self, some: NDArray[np.bool_]) -> tuple[_Growing, _Growing]:
         """Some of them, and the others."""
-        chosen, others = (
-            _Growing(self.regions[these], self.counts[these], self.left[these])
-            for these in (some, ~some)
-        )
-        return chosen, others
+        return self._among(some), self._among(~some)
+
+    def _among(self, some: NDArray[np.bool_]) -> _Growing:
+        return _Growing(self.regions[some], self.counts[some], self.left[some])
 
     def part(self, of_level: int, of_all: int) -> IntArray:
         """What each may spend on this level: its part of what this and all lower levels have."""

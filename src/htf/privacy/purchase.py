@@ -93,8 +93,8 @@ class FromCurator(Purchase):
                 raise InputError(f"{what} must be positive")
         arguments.text(self.noise, f"the noise of {self.name}")
         arguments.flag(self.private, "private")
-        if self.budget_entry is not None:
-            arguments.text(self.budget_entry, f"the budget entry of {self.name}")
+        entry = f"the budget entry of {self.name}"
+        arguments.optional(arguments.text, self.budget_entry, entry)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe it with plain values, for JSON.
