@@ -23,12 +23,11 @@ import numpy as np
 from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.errors import InputError
-from htf.estimation.least_squares import SiblingLayer
+from htf.estimation.least_squares import SiblingLayer, join_near
 from htf.estimation.trust import DENSITIES, UNEVEN, Evidence, best_weights, nearness
 from htf.frame.domain import FloatArray, IntArray
 
 CAUTION = 2.0  # drift is taken to be so many times as large as it was found to be
-SURPRISE = 2.5  # deviations: a guess that is farther away is not used
 LARGEST_SQUARE = 9.0  # times its variance: a few regions that changed do not tell about the others
 FIRST_DRIFT = 0.25  # of the square of the mean count, before anything is learnt
 USUAL_DRIFT = np.array([0.05, 0.05])  # relative variances, which count as much as one region
@@ -167,17 +166,6 @@ def join(
     spread = (noise + drift) / np.maximum(trust, LEAST_TRUST) ** 2
     spread[0] = np.inf  # the total of a period is its own
     return join_near(measured, variances, values, spread)
-
-
-def join_near(
-    measured: FloatArray, variances: FloatArray, guess: FloatArray, spread: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Counts and guesses joined by the inverse of their variances, and the variances of that. A guess that is farther from
-    its count than both allow is not used."""
-    far = np.abs(measured - guess) > SURPRISE * np.sqrt(variances + spread)
-    weight = np.where(far, 0.0, 1 / spread)
-    whole = 1 / variances + weight
-    return (measured / variances + weight * guess) / whole, 1 / whole
 
 
 def _learn_drift(

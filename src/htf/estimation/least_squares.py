@@ -36,6 +36,7 @@ from htf.frame.tree import NO_REGION, RegionTree
 from htf.privacy.epsilon import Epsilon
 
 UNKNOWN = np.inf  # the variance of what the counts do not determine
+SURPRISE = 2.5  # deviations: a guess that is farther away is not used
 
 LEAST_SQUARES = "least-squares"
 NONNEGATIVE = "nonnegative-least-squares"
@@ -219,6 +220,17 @@ def _smooth_downwards(
             estimates[layer.regions],
             variances[layer.regions],
         )
+
+
+def join_near(
+    measured: FloatArray, variances: FloatArray, guess: FloatArray, spread: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Counts and guesses joined by the inverse of their variances, and the variances of that. A guess that is farther from
+    its count than both allow is not used."""
+    far = np.abs(measured - guess) > SURPRISE * np.sqrt(variances + spread)
+    weight = np.where(far, 0.0, 1 / spread)
+    whole = 1 / variances + weight
+    return (measured / variances + weight * guess) / whole, 1 / whole
 
 
 @dataclass(frozen=True)
