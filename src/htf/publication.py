@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from htf.base import arguments
 from htf.curator.curator import Curator
-from htf.curator.frequency import FrequencyMatrix
+from htf.curator.frequency import FrequencyMatrix, check_matrix
 from htf.curator.noise import NoiseSource, noise_of
 from htf.estimation.prior import Prior
 from htf.frame.domain import Domain
@@ -86,9 +86,7 @@ def publish(
     (True, '0.5')
     """
     if mechanism is None:
-        first = "count the points first, with htf.read_points(points, domain, [column, column])"
-        arguments.instance(matrix, FrequencyMatrix, "matrix", first)
-        mechanism = default_mechanism(matrix.domain)
+        mechanism = default_mechanism(check_matrix(matrix).domain)
     if isinstance(mechanism, str):
         mechanism = make_mechanism(mechanism)
     remedy = "give the name of one, or make one with htf.make_mechanism(name)"

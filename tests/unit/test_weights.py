@@ -454,7 +454,7 @@ def test_releases_that_have_no_mean() -> None:
     for first, second, says in (
         (counts(), counts(), "needs the sum of a weight"),
         (sums, sums, "a mean is per record"),
-        (sums, counts(shared), "a mean is per record"),
+        (sums, counts(shared), "needs the same records in both"),
         (sums, counts(person), "needs the same records in both"),
         (released(OF_PEOPLE), counts(), "needs the same records in both"),
         (released(OF_PEOPLE), counts(Protection("person", 4)), "needs the same records in both"),

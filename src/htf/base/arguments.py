@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from numbers import Integral, Number, Real
 from pathlib import Path, PurePath
@@ -68,6 +68,18 @@ def text(value: object, name: str, remedy: str = "") -> str:
     if not isinstance(value, str):
         raise unfit(name, "a text", value, remedy)
     return value
+
+
+def is_name(value: object, longest: int) -> bool:
+    """Whether it is a printable text of at most so many characters, without blanks around it."""
+    if not isinstance(value, str) or not 0 < len(value) <= longest:
+        return False
+    return value.isprintable() and value == value.strip()
+
+
+def optional(read: Callable[..., T], value: object, *rest: Any) -> T | None:
+    """None, or what a reader takes."""
+    return None if value is None else read(value, *rest)
 
 
 def choice(value: object, known: Collection[str], name: str) -> str:

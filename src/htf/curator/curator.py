@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from htf.base import arguments
 from htf.curator.catalogue import MEASUREMENTS
 from htf.curator.cells import ExactCells
-from htf.curator.frequency import FrequencyMatrix
+from htf.curator.frequency import FrequencyMatrix, check_matrix
 from htf.curator.measurements import Measurement
 from htf.curator.noise import NoiseSource, OpenDPNoise
 from htf.curator.payment import Payment
@@ -304,8 +304,7 @@ class Curator:
 
 def _check_given(matrix: object, bought: object) -> None:
     """Check the types of arguments before anything is done with them."""
-    first = "count the points first, with htf.read_points(points, domain, [column, column])"
-    arguments.instance(matrix, FrequencyMatrix, "matrix", first)
+    check_matrix(matrix)
     remedy = "make it with htf.measure_activity, htf.measure_distinct or htf.measure_clipped"
     for one in arguments.items(bought, "what was bought (bought)", f"a list; {remedy}"):
         if isinstance(one, ZonesBought):

@@ -76,7 +76,7 @@ class PeopleByBox(ReadOnlyArrays):
     ) -> None:
         """Take the number of people in each box, for first boxes, second boxes and so on."""
         self.division, self.told_apart = Division.of(grid), check_told_apart(told_apart)
-        self.per = None if per is None else arguments.choice(per, PERIODS, "the period (per)")
+        self.per = arguments.optional(arguments.choice, per, PERIODS, "the period (per)")
         given = arguments.array(people, "numbers of people")
         if given.ndim != 2 or given.dtype.kind not in "iu":
             raise InputError("people in boxes are counted in whole numbers, in rows")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from htf.base import arguments
-from htf.base.read_only import ReadOnlyArrays
+from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.errors import InputError
 from htf.frame.domain import Domain, IntArray, check_domain
 from htf.privacy.apart import ToldApart, check_told_apart
@@ -141,8 +141,7 @@ class FrequencyMatrix(ReadOnlyArrays):
             raise InputError("coordinates must have a row for each axis, a column for each count")
         self._coordinates = coordinates
         self._counts = counts
-        for array in (coordinates, counts):
-            array.flags.writeable = False
+        make_read_only(coordinates, counts)
 
     @classmethod
     def from_cells(
@@ -271,6 +270,12 @@ class FrequencyMatrix(ReadOnlyArrays):
     def __repr__(self) -> str:
         grid = " x ".join(map(str, self._domain.shape))
         return f"FrequencyMatrix(grid={grid}, exact counts not shown)"
+
+
+def check_matrix(given: object) -> FrequencyMatrix:
+    """The exact counts that a caller names."""
+    first = "count the points first, with htf.read_points(points, domain, [column, column])"
+    return arguments.instance(given, FrequencyMatrix, "matrix", first)
 
 
 def unravel(keys: IntArray, shape: Sequence[int]) -> NDArray[np.int32]:

@@ -73,9 +73,7 @@ class Probability:
 class LaplacePlan:
     """All probabilities that noise of one rate needs."""
 
-    probabilities: tuple[
-        Probability, ...
-    ]  # of zero, of a digit from place J on, of digits 0 to J-1
+    probabilities: tuple[Probability, ...]  # of zero, of a digit from J on, of digits 0 to J-1
     first_words: Words
 
     @property

@@ -17,24 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
 from htf.base import arguments
-from htf.base.read_only import ReadOnlyArrays
+from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.errors import InputError
-from htf.estimation.least_squares import SiblingLayer
-from htf.estimation.trust import DENSITIES, UNEVEN, Evidence
+from htf.estimation.least_squares import SiblingLayer, join_near
+from htf.estimation.trust import DENSITIES, UNEVEN, Evidence, best_weights, nearness
 from htf.frame.domain import FloatArray, IntArray
 
 CAUTION = 2.0  # drift is taken to be so many times as large as it was found to be
-SURPRISE = 2.5  # deviations: a background that is farther away is not used
 LARGEST_SQUARE = 9.0  # times its variance: a few regions that changed do not tell about the others
 FIRST_DRIFT = 0.25  # of the square of the mean count, before anything is learnt
 USUAL_DRIFT = np.array([0.05, 0.05])  # relative variances, which count as much as one region
 ROUNDS = 4  # of learning
-BORROWED = 0.5  # of the evidence at one level counts at the next
 LEAST_TRUST = 1e-3
 LEAST_DEVIATION = 0.1  # records: no count of an earlier release is exact
 
@@ -80,8 +77,7 @@ class Background(ReadOnlyArrays):
             )
         if self.periods < 1:
             raise InputError(f"a background is of at least one release, got {self.periods}")
-        for array in (self.values, self.variances):
-            array.flags.writeable = False
+        make_read_only(self.values, self.variances)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Background):
@@ -168,11 +164,8 @@ def join(
     values, noise = scale * background.values, scale**2 * background.variances
     drift = _learn_drift(measured, values, variances + noise, level, background, each)
     spread = (noise + drift) / np.maximum(trust, LEAST_TRUST) ** 2
-    surprised = np.abs(measured - values) > SURPRISE * np.sqrt(variances + spread)
-    weight = np.where(surprised, 0.0, 1 / spread)
-    weight[0] = 0.0  # the total of a period is its own
-    whole = 1 / variances + weight
-    return (measured / variances + weight * values) / whole, 1 / whole
+    spread[0] = np.inf  # the total of a period is its own
+    return join_near(measured, variances, values, spread)
 
 
 def _learn_drift(
@@ -217,22 +210,8 @@ def _parts_by_level(
         for other in (0, 1):
             sums = np.bincount(level, weights * kinds[one] * kinds[other], minlength=levels)
             products[:, one, other] = sums
-    places = np.arange(levels)
-    near = BORROWED ** np.abs(np.subtract.outer(places, places)).astype(np.float64)
+    near = nearness(levels)
     products = np.einsum("lm,mij->lij", near, products) + np.eye(2)
     fits = near @ fits + USUAL_DRIFT
-    return np.stack([_least_squares(*pair) for pair in zip(products, fits, strict=True)], axis=1)
-
-
-def _least_squares(products: FloatArray, fits: FloatArray) -> FloatArray:
-    """The two numbers, none negative, that fit best."""
-    best, best_gain = np.zeros(2), 0.0
-    for size in (1, 2):
-        for chosen in combinations((0, 1), size):
-            some = np.array(chosen)
-            found = np.linalg.solve(products[np.ix_(some, some)], fits[some])
-            gain = float(2 * found @ fits[some] - found @ products[np.ix_(some, some)] @ found)
-            if np.all(found >= 0) and gain > best_gain:
-                best, best_gain = np.zeros(2), gain
-                best[some] = found
-    return best
+    pairs = zip(products, fits, strict=True)
+    return np.stack([best_weights(*pair, most=np.inf) for pair in pairs], axis=1)

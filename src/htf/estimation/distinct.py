@@ -93,13 +93,7 @@ def estimate_distinct(distinct: DistinctCounts) -> DistinctPeople:
     high = np.minimum(np.maximum(noisy + missed + np.hypot(half, beyond), 0.0), loss.everybody)
     low = np.minimum(np.maximum(noisy - half, 0.0), high)
     error = np.sqrt(variance + (np.maximum(beyond, missed) / NORMAL_DEVIATIONS) ** 2)
-    return DistinctPeople(
-        different_people=people,
-        std_error=error,
-        low=low,
-        high=high,
-        quantity=distinct.quantity,
-    )
+    return DistinctPeople(people, error, low, high, distinct.quantity)
 
 
 @dataclass(frozen=True, slots=True)

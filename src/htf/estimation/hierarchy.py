@@ -32,13 +32,11 @@ from htf.frame.tree import RegionTree
 
 HIERARCHY = "hierarchy"  # the name of this estimator in a release
 NOTHING = 0.5  # standard deviations: a true count below it is none
-SURELY_EMPTY = (
-    1e-4  # of its variance: what a region that is called empty takes of what its siblings leave
-)
+# Of its variance: what a region that is called empty takes of what its siblings leave.
+SURELY_EMPTY = 1e-4
 ABSOLUTE = 2.0**60  # records: the median is of the count, whatever its size
-STEP = (
-    2.0**-10
-)  # records: remainders are told apart by it, because the last digits depend on the processor
+# Records: remainders are told apart by it, because the last digits depend on the processor.
+STEP = 2.0**-10
 HALF = 0.5 - 2.0**-12  # of a step
 LARGEST = 2.0**52  # records: whole numbers stay whole, and nothing overflows
 
@@ -98,10 +96,7 @@ def counted_layers(tree: RegionTree, counted: NDArray[np.bool_]) -> list[Sibling
     for level in range(1, int(depth.max()) + 1):
         regions = np.flatnonzero(counted & (depth == level))
         regions = regions[np.argsort(above[regions], kind="stable")]
-        is_first = np.diff(above[regions], prepend=-1) != 0
-        starts = np.flatnonzero(is_first)
-        group = np.cumsum(is_first) - 1
-        found.append(SiblingLayer(regions, above[regions[starts]], starts, group))
+        found.append(SiblingLayer.of(regions, above[regions]))
     return found
 
 

@@ -68,7 +68,7 @@ def estimate_regions(
     """Estimates from all counts. Where the counts are of shares of people, `shares` is the number of them that one
     person has. A `background` counts as far as the priors are trusted or, where there are none, as its own shares are."""
     estimation = _Estimation(tree, counts, priors, shares, background)
-    return Estimated(estimation.run(), estimation.below, estimation.expectation.trust)
+    return Estimated(estimation.run(), estimation.as_measured[1], estimation.expectation.trust)
 
 
 def _inside(tree: RegionTree, regions: IntArray) -> NDArray[np.bool_]:
@@ -114,17 +114,14 @@ class _Estimation:
         self.background, self.each = background, shares  # that a record or person counts as
         self.smoothing = SMOOTHING if shares == 1 else SMOOTHING_PEOPLE * shares
         self.own, self.layers = counts.by_region(tree), sibling_layers(tree)
-        self.measured, self.variances = add_up(self.layers, *self.own)
-        self.below = self.variances
+        self.as_measured = add_up(self.layers, *self.own)
+        self._take(*self.as_measured)
         if np.any(self.variances == UNKNOWN):
             raise InputError("a region without any count in it or below it cannot be estimated")
         turns = Neighbourhood(tree)
         self.tree, self.steps, self.neighbours = tree, turns.steps, turns.neighbours
         cells = tree.cells().astype(np.float64)
         self.expectation = Expectation(tree, turns.turns, priors, None, self.measured)
-        self.as_measured = self.measured, self.variances
-        self.deviations = np.sqrt(self.variances)
-        self.noisy = self.measured / self.deviations
         self.single: NDArray[np.bool_] = tree.slabs == 0  # the noise is that of a count
         self.coarse: NDArray[np.bool_] = cells >= COARSE * cells[0]
         self.fine: NDArray[np.bool_] = (cells <= FINE * cells[0]) | _inside(tree, counts.searched)
@@ -136,6 +133,11 @@ class _Estimation:
         for _ in range(AROUND):
             self.around = np.maximum(tree.parent[self.around], 0)
         self.counted = self.noisy[self.leaves], self.deviations[self.leaves]
+
+    def _take(self, measured: FloatArray, variances: FloatArray) -> None:
+        """What is measured of all regions, from now on."""
+        self.measured, self.variances, self.deviations = measured, variances, np.sqrt(variances)
+        self.noisy = measured / self.deviations
 
     def run(self) -> FloatArray:
         estimates, expected = self._sweep(self._first_rule)
@@ -157,11 +159,7 @@ class _Estimation:
         else:
             cells = self.tree.cells().astype(np.float64)
             trust = trust_in_shares(self.background, self.layers, cells, *self.as_measured, level)
-        self.measured, self.variances = join(
-            *self.as_measured, self.background, level, trust, self.each
-        )
-        self.deviations = np.sqrt(self.variances)
-        self.noisy = self.measured / self.deviations
+        self._take(*join(*self.as_measured, self.background, level, trust, self.each))
         self.counted = self.noisy[self.leaves], self.deviations[self.leaves]
 
     def _sweep(self, rule: Rule) -> tuple[FloatArray, FloatArray]:
@@ -242,8 +240,7 @@ class _Estimation:
         own_variances[self.leaves] = known.variance * deviations**2
         measured, variances = add_up(self.layers, own, own_variances)
         fine = self.fine
-        self.measured = np.where(fine, measured, self.measured)
-        self.variances = np.where(fine, variances, self.variances)
-        self.deviations = np.sqrt(self.variances)
-        self.noisy = self.measured / self.deviations
+        self._take(
+            np.where(fine, measured, self.measured), np.where(fine, variances, self.variances)
+        )
         self.single = self.single & ~fine

@@ -25,6 +25,7 @@ import numpy as np
 from htf.errors import InputError
 from htf.estimation.least_squares import SiblingLayer, TreeCounts, sibling_layers, sum_upwards
 from htf.frame.domain import FloatArray, IntArray
+from htf.frame.grids import sum_boxes, summed_area_table
 from htf.frame.halving import Neighbourhood, halve_often
 from htf.frame.tree import RegionTree
 
@@ -79,11 +80,8 @@ def regions_before(tree: RegionTree, regions: IntArray, counted: int) -> IntArra
 
 def _running_changes(zones: IntArray, axis: int) -> IntArray:
     """How many cells differ in their zone from the one before them along an axis, added up from the corner on."""
-    changes = np.zeros((zones.shape[0] + 1, zones.shape[1] + 1), dtype=np.int64)
-    differ = np.diff(zones, axis=axis) != 0
-    inner = changes[2:, 1:] if axis == 0 else changes[1:, 2:]
-    inner[...] = differ.cumsum(axis=0).cumsum(axis=1)
-    return changes
+    differ = np.diff(zones, axis=axis, prepend=zones.take([0], axis=axis)) != 0
+    return summed_area_table(differ.astype(np.int64))
 
 
 def _are_mixed(changes: list[IntArray], low: IntArray, high: IntArray) -> np.ndarray:
@@ -92,8 +90,7 @@ def _are_mixed(changes: list[IntArray], low: IntArray, high: IntArray) -> np.nda
     for axis, sums in enumerate(changes):
         first = low.copy()
         first[:, axis] += 1  # a change at the first cell is one from outside
-        (x0, y0), (x1, y1) = first.T, high.T
-        found |= sums[x1, y1] - sums[x0, y1] - sums[x1, y0] + sums[x0, y0] > 0
+        found |= sum_boxes(sums, first, high) > 0
     return found
 
 

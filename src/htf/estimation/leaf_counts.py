@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from htf.estimation.shrinkage import (
-    CLEAR,
     NOISY,
     SUPPORT,
     Posterior,
     likelihoods,
     look_up,
+    moments,
     most_likely,
     rows_of,
     spread_by_size,
@@ -53,16 +53,11 @@ def judge_leaves(
     land that is not empty.
     """
     group = np.digitize(near, NEAR) * (len(FAR) + 1) + np.digitize(far, FAR)
-    mean, variance = _posteriors(noisy[inside], group[inside])
     trust = trust_in_clear(spread_by_size(noisy[inside], near[inside], level[inside]), near, level)
-    clear = noisy >= CLEAR
-    return Posterior(
-        np.where(clear, near + trust * (noisy - near), look_up(mean, noisy, group)),
-        np.where(clear, trust, look_up(variance, noisy, group)),
-    )
+    return look_up(_posteriors(noisy[inside], group[inside]), noisy, near, trust, group)
 
 
-def _posteriors(noisy: FloatArray, group: IntArray) -> tuple[FloatArray, FloatArray]:
+def _posteriors(noisy: FloatArray, group: IntArray) -> Posterior:
     """Mean and variance of the true count, for each group and noisy count."""
     groups = (len(NEAR) + 1) * (len(FAR) + 1)
     key = group * len(NOISY) + rows_of(np.minimum(noisy, NOISY[-1]))
@@ -72,10 +67,7 @@ def _posteriors(noisy: FloatArray, group: IntArray) -> tuple[FloatArray, FloatAr
     guess[:, 0] = NOTHING
     guess /= guess.sum(axis=1, keepdims=True)
     prior = most_likely(seen, likelihood, guess, ITERATIONS, LEAST_WEIGHT)
-    joint = _with_right_mean(prior, seen)[:, None, :] * likelihood
-    joint /= joint.sum(axis=-1, keepdims=True)
-    mean = joint @ SUPPORT
-    return mean, np.maximum(joint @ SUPPORT**2 - mean**2, LEAST_VARIANCE)
+    return moments(_with_right_mean(prior, seen)[:, None, :] * likelihood, LEAST_VARIANCE)
 
 
 def _with_right_mean(prior: FloatArray, seen: FloatArray) -> FloatArray:

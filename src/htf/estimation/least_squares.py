@@ -32,10 +32,11 @@ from htf.estimation.agreeing import AgreeingLaw
 from htf.estimation.noise_law import count_variances, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.nesting import Nesting
-from htf.frame.tree import RegionTree
+from htf.frame.tree import NO_REGION, RegionTree
 from htf.privacy.epsilon import Epsilon
 
 UNKNOWN = np.inf  # the variance of what the counts do not determine
+SURPRISE = 2.5  # deviations: a guess that is farther away is not used
 
 LEAST_SQUARES = "least-squares"
 NONNEGATIVE = "nonnegative-least-squares"
@@ -221,6 +222,17 @@ def _smooth_downwards(
         )
 
 
+def join_near(
+    measured: FloatArray, variances: FloatArray, guess: FloatArray, spread: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Counts and guesses joined by the inverse of their variances, and the variances of that. A guess that is farther from
+    its count than both allow is not used."""
+    far = np.abs(measured - guess) > SURPRISE * np.sqrt(variances + spread)
+    weight = np.where(far, 0.0, 1 / spread)
+    whole = 1 / variances + weight
+    return (measured / variances + weight * guess) / whole, 1 / whole
+
+
 @dataclass(frozen=True)
 class SiblingLayer:
     """All regions of one depth. Siblings stand together; a group is all children of one region."""
@@ -229,6 +241,13 @@ class SiblingLayer:
     parents: IntArray  # of each group
     starts: IntArray  # of each group, in `regions`
     group: IntArray  # of each region
+
+    @classmethod
+    def of(cls, regions: IntArray, parents: IntArray) -> SiblingLayer:
+        """Regions of which siblings stand together, and the parent of each."""
+        is_first = np.diff(parents, prepend=NO_REGION) != 0
+        starts = np.flatnonzero(is_first)
+        return cls(regions, parents[starts], starts, np.cumsum(is_first) - 1)
 
     def sum(self, values: NDArray[Any]) -> FloatArray:
         """The sum over each group."""
@@ -299,10 +318,4 @@ class SiblingLayer:
 
 def sibling_layers(tree: RegionTree) -> list[SiblingLayer]:
     """All regions but the root, by ascending depth. A tree adds siblings together, in order."""
-    layers = []
-    for regions in tree.layers(1):
-        parents = tree.parent[regions]
-        is_first = np.r_[True, parents[1:] != parents[:-1]]
-        starts = np.flatnonzero(is_first)
-        layers.append(SiblingLayer(regions, parents[starts], starts, np.cumsum(is_first) - 1))
-    return layers
+    return [SiblingLayer.of(regions, tree.parent[regions]) for regions in tree.layers(1)]

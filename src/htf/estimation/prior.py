@@ -8,7 +8,6 @@ along with the data. Estimates then count records per unit of prior measure inst
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -21,6 +20,7 @@ from htf.base import arguments
 from htf.base.read_only import ReadOnlyArrays
 from htf.errors import InputError
 from htf.frame.domain import Domain, FloatArray, IntArray, check_domain
+from htf.frame.grids import sum_boxes, summed_area_table
 from htf.frame.tree import RegionTree
 
 if TYPE_CHECKING:
@@ -279,10 +279,10 @@ class Prior(ReadOnlyArrays):
         ]
         mass = np.zeros(len(regions))
         for some in product(*spans):
-            begin, end, shares = zip(*some, strict=True)
+            begin, end, shares = (np.array(part) for part in zip(*some, strict=True))
             share = np.prod(shares, axis=0)
             if share.any():
-                mass += share * self._sums(begin, end)
+                mass += share * sum_boxes(self._table, begin.T, end.T)
         even = tree.cells(regions) / float(np.prod(shape, dtype=np.float64))
         return np.asarray(PRIOR_SHARE * mass / self._total + (1 - PRIOR_SHARE) * even)
 
@@ -292,21 +292,8 @@ class Prior(ReadOnlyArrays):
 
     @cached_property
     def _table(self) -> IntArray:
-        """Sums of the weights before each corner, flat."""
-        table = np.pad(self.weights.astype(np.int64), [(1, 0)] * self.weights.ndim)
-        for axis in range(table.ndim):
-            np.cumsum(table, axis=axis, out=table)
-        return table.ravel()
-
-    def _sums(self, begin: Sequence[IntArray], end: Sequence[IntArray]) -> IntArray:
-        """Of the weights of the prior's cells from `begin` to `end`, by their corners."""
-        total = np.zeros(len(begin[0]), dtype=np.int64)
-        for corner in product((0, 1), repeat=len(begin)):
-            place = np.zeros(len(total), dtype=np.int64)
-            for axis, upper in enumerate(corner):
-                place = place * (self.domain.shape[axis] + 1) + (end if upper else begin)[axis]
-            total += (-1) ** (len(begin) - sum(corner)) * self._table[place]
-        return total
+        """Sums of the weights before each corner."""
+        return summed_area_table(self.weights.astype(np.int64))
 
 
 def all_priors(given: object) -> tuple[Prior, ...]:

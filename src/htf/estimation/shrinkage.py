@@ -31,6 +31,7 @@ CLEAR_EXPECTED = 2.0 ** np.arange(4, 16)
 SMOOTHING = 20.0  # records: the paper judges |error| / max(count, 20)
 SMOOTHING_PEOPLE = 5.0  # people: fewer, because one person is many records
 ITERATIONS = 25
+LEAST_VARIANCE = 1e-4
 LEAST_WEIGHT = 1e-7  # in EM, of each true count
 WEIGHT_OF_GUESS = 10.0  # a guess at the distribution counts as much as so many boxes
 FEWEST_BOXES = 10  # from which a spread can be learnt
@@ -57,14 +58,9 @@ class LearntCounts:
     ) -> None:
         """`single` says whether the noise is that of one count, not of a sum of many. Regions of one
         `level`, counted from 0, are about equally large."""
-        prior = _most_likely_prior(noisy, expected, single)
+        self._prior = prior = _most_likely_prior(noisy, expected, single)
         likelihood = _likelihoods_by_kind()  # kind of noise, noisy, true
-        self._prior = prior
-        joint = likelihood[:, None] * prior[None, :, None, :]
-        joint /= joint.sum(axis=-1, keepdims=True)
-        mean = joint @ SUPPORT
-        self._mean = mean
-        self._variance = np.maximum(joint @ SUPPORT**2 - mean**2, 1e-4)
+        self._table = moments(likelihood[:, None] * prior[None, :, None, :], LEAST_VARIANCE)
         self._spread = spread_by_size(noisy, expected, level)
 
     def posterior(
@@ -76,15 +72,8 @@ class LearntCounts:
     ) -> Posterior:
         """The posterior of regions with these noisy and expected counts."""
         kind, group = single.astype(np.int64), np.digitize(expected, EXPECTED)
-        # Far from nothing, what was measured stands, or is pulled towards what was expected.
-        clear = noisy >= CLEAR
         trust = trust_in_clear(self._spread, expected, level)
-        mean = look_up(self._mean, noisy, kind, group)
-        variance = look_up(self._variance, noisy, kind, group)
-        return Posterior(
-            np.where(clear, expected + trust * (noisy - expected), mean),
-            np.where(clear, trust, variance),
-        )
+        return look_up(self._table, noisy, expected, trust, kind, group)
 
     def is_empty(
         self,
@@ -108,12 +97,29 @@ class LearntCounts:
         return np.asarray((noisy < CLEAR) & (small > 0.5 * posterior.sum(axis=1)))
 
 
-def look_up(table: FloatArray, noisy: FloatArray, *groups: IntArray) -> FloatArray:
-    """A value for each noisy count from a table, whose last axis is NOISY and whose others are groups."""
+def moments(joint: FloatArray, least: float) -> Posterior:
+    """The mean and the variance, `least` at least, of the distributions of SUPPORT along the last axis."""
+    joint = joint / joint.sum(axis=-1, keepdims=True)
+    mean = joint @ SUPPORT
+    return Posterior(mean, np.maximum(joint @ SUPPORT**2 - mean**2, least))
+
+
+def look_up(
+    table: Posterior, noisy: FloatArray, expected: FloatArray, trust: FloatArray, *groups: IntArray
+) -> Posterior:
+    """What a table says of each noisy count. Its last axis is NOISY, and its others are groups.
+
+    Far from nothing, what was measured stands, or is pulled towards what was expected.
+    """
     place = (np.clip(noisy, NOISY[0], NOISY[-1]) - NOISY[0]) / (NOISY[1] - NOISY[0])
     below = np.minimum(place.astype(np.int64), len(NOISY) - 2)
-    at, after = table[(*groups, below)], table[(*groups, below + 1)]
-    return np.asarray(at + (place - below) * (after - at))
+    clear, found = noisy >= CLEAR, []
+    for values in (table.mean, table.variance):
+        at, after = values[(*groups, below)], values[(*groups, below + 1)]
+        found.append(at + (place - below) * (after - at))
+    mean, variance = found
+    pulled = expected + trust * (noisy - expected)
+    return Posterior(np.where(clear, pulled, mean), np.where(clear, trust, variance))
 
 
 def trust_in_clear(spread: FloatArray, expected: FloatArray, level: IntArray) -> FloatArray:

@@ -58,9 +58,9 @@ class Evidence:
         no count has reached borrow from those above, and a little like that over all."""
         levels, _, priors = self.fits.shape
         overall = self._overall()
-        nearness, like = (_nearness(levels), _nearness(CLASSES)), LIKENESS * np.eye(priors)
-        products = np.einsum("lm,cd,mdij->lcij", *nearness, self.products)
-        fits = np.einsum("lm,cd,mdi->lci", *nearness, self.fits)
+        near, like = (nearness(levels), nearness(CLASSES)), LIKENESS * np.eye(priors)
+        products = np.einsum("lm,cd,mdij->lcij", *near, self.products)
+        fits = np.einsum("lm,cd,mdi->lci", *near, self.fits)
         found = np.zeros((priors, levels, CLASSES))
         for place in np.ndindex(levels, CLASSES):
             by_chance = CHANCE_HERE * np.sqrt(np.diag(products[place]))
@@ -76,18 +76,18 @@ class Evidence:
         return best_weights(products + DOUBT * np.eye(len(fits)), fits - by_chance)
 
 
-def best_weights(products: FloatArray, fits: FloatArray) -> FloatArray:
-    """The weights, none negative and together at most one, that fit best. There are few priors, so every choice of
-    those that get a weight is tried."""
+def best_weights(products: FloatArray, fits: FloatArray, most: float = 1.0) -> FloatArray:
+    """The weights, none negative and together at most `most`, that fit best. There are few, so every choice of those that
+    are not zero is tried."""
     best, best_gain = np.zeros(len(fits)), 0.0
     for number in range(1, len(fits) + 1):
         for chosen in combinations(range(len(fits)), number):
             some = np.array(chosen)
             inner, goal = products[np.ix_(some, some)], fits[some]
             weights = np.linalg.solve(inner, goal)
-            if weights.sum() > 1:  # on the edge, where they add up to one
+            if weights.sum() > most:  # on the edge, where they add up to that
                 across = np.linalg.solve(inner, np.ones(number))
-                weights = weights - across * (weights.sum() - 1) / across.sum()
+                weights = weights - across * (weights.sum() - most) / across.sum()
             gain = float(2 * weights @ goal - weights @ inner @ weights)
             if np.all(weights >= 0) and gain > best_gain:
                 best, best_gain = np.zeros(len(fits)), gain
@@ -95,6 +95,7 @@ def best_weights(products: FloatArray, fits: FloatArray) -> FloatArray:
     return best
 
 
-def _nearness(size: int) -> FloatArray:
+def nearness(size: int) -> FloatArray:
+    """How much the evidence in one place of a row counts in each other."""
     places = np.arange(size)
     return np.asarray(BORROWED ** np.abs(np.subtract.outer(places, places)).astype(np.float64))

@@ -26,7 +26,8 @@ def square_kilometres(domain: Domain, low: IntArray, high: IntArray) -> FloatArr
     south, north = y.from_cells(low[:, 1]), y.from_cells(high[:, 1])
     if (angles := _in_degrees(domain.crs)) is not None:
         turn, axes = angles
-        return _on_ellipsoid(west * turn, south * turn, east * turn, north * turn, axes)
+        heights = _zone(north * turn, axes) - _zone(south * turn, axes)
+        return np.asarray(np.radians(east * turn - west * turn) * heights)
     if (units := _in_metres(domain.crs)) is None:
         return None
     along, across = (unit / 1000 for unit in units)
@@ -89,17 +90,6 @@ def _in_metres(crs: str) -> tuple[float, float] | None:
         return None
     along, across = (axis.unit_conversion_factor for axis in found.axis_info[:2])
     return along, across
-
-
-def _on_ellipsoid(
-    west: FloatArray,
-    south: FloatArray,
-    east: FloatArray,
-    north: FloatArray,
-    axes: tuple[float, float],
-) -> FloatArray:
-    """The zone of the ellipsoid between two parallels, times the share of a turn between the meridians."""
-    return np.asarray(np.radians(east - west) * (_zone(north, axes) - _zone(south, axes)))
 
 
 def _zone(latitude: FloatArray, axes: tuple[float, float]) -> FloatArray:

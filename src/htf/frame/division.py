@@ -123,7 +123,8 @@ def read_level(domain: Domain, text: str) -> list[Part]:
     """
     start, _, end = arguments.text(text, "a level").partition(BETWEEN)
     if end and start in domain.names:
-        return [_part_of(domain, start, end)]
+        number = domain.names.index(start)
+        return [Part(number, domain.axes[number].level_number(end))]
     having = [n for n, axis in enumerate(domain.axes) if text in _levels(axis)]
     outlined = [n for n in having if n in domain.outlined]
     found = [Part(n, domain.axes[n].level_number(text)) for n in outlined or having]
@@ -145,11 +146,6 @@ def has_name(domain: Domain, text: str) -> bool:
         return bool(read_by(domain, text))
     except InputError:
         return False
-
-
-def _part_of(domain: Domain, axis: str, level: str) -> Part:
-    number = domain.names.index(axis)
-    return Part(number, domain.axes[number].level_number(level))
 
 
 def _levels(axis: Axis) -> list[str]:

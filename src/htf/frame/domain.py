@@ -65,8 +65,7 @@ class Domain:
             remedy = "make one with htf.Axis(name, low, high, cells)"
             arguments.instance(axis, Axis, "each axis of a domain", remedy)
         object.__setattr__(self, "axes", tuple(axes))
-        if self.crs is not None:
-            arguments.text(self.crs, "crs", "write it like EPSG:2056")
+        arguments.optional(arguments.text, self.crs, "crs", "write it like EPSG:2056")
         self._settle_crs()
         names = self.names
         if not names:

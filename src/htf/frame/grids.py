@@ -49,9 +49,10 @@ def summed_area_table(dense: NDArray[Any]) -> NDArray[Any]:
 
 def sum_boxes(table: NDArray[Any], low: IntArray, high: IntArray) -> NDArray[Any]:
     """The sum in each box of cells, by inclusion and exclusion at its corners."""
-    total = np.zeros(len(low), dtype=table.dtype)
-    for corner in product((False, True), repeat=table.ndim):
-        places = np.where(corner, high, low)
-        sign = -1 if (table.ndim - sum(corner)) % 2 else 1
-        total += sign * table[tuple(places.T)]
+    total, flat = np.zeros(len(low), dtype=table.dtype), table.ravel()
+    steps = np.cumprod((1, *table.shape[:0:-1]))[::-1, None]  # in the flat table, along each axis
+    ends = steps * low.T, steps * high.T
+    for corner in product((0, 1), repeat=table.ndim):
+        places = sum(ends[upper][axis] for axis, upper in enumerate(corner))
+        total += (-1) ** (table.ndim - sum(corner)) * flat[places]
     return total

@@ -194,10 +194,8 @@ class Names:
         known = arguments.mapping(columns, "columns of names", "a dictionary of lists")
         for name, labels in known.items():
             arguments.items(labels, f"the labels of {name!r:.100}", "a list of texts")
-        if rest is not None:
-            arguments.text(rest, "the rest of names")
-        if outlines is not None:
-            arguments.instance(outlines, Outlines, "outlines of names")
+        arguments.optional(arguments.text, rest, "the rest of names")
+        arguments.optional(arguments.instance, outlines, Outlines, "outlines of names")
         sizes = {len(labels) for labels in known.values()}
         if len(sizes) != 1:
             raise InputError("the columns of names need one label for each cell, all of them")
@@ -416,8 +414,7 @@ class Names:
         given = arguments.items(known["levels"], "the levels of names", "a list of dictionaries")
         fields = ("name", "labels", "starts")
         levels = tuple(Level(**arguments.fields(one, "a level", fields)) for one in given)
-        if known["rest"] is not None:
-            arguments.text(known["rest"], "the rest of names")
+        arguments.optional(arguments.text, known["rest"], "the rest of names")
         if has_zones and outlines is None:
             outlines = Outlines((b"",) * len(levels[0].labels))
         return cls(levels, known["rest"], outlines)

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -308,10 +309,6 @@ def split_epsilon(epsilon: Epsilon, share: float, name: str) -> tuple[Epsilon, E
     return part, epsilon - part
 
 
-def _optional_whole(value: object, name: str) -> int | None:
-    return None if value is None else arguments.whole(value, name)
-
-
 def _epsilon(value: Any, name: str) -> Epsilon:
     return value if isinstance(value, Epsilon) else read_epsilon(name, value)
 
@@ -319,7 +316,7 @@ def _epsilon(value: Any, name: str) -> Epsilon:
 # What a value given in Python must be, by the function that reads it from text.
 READERS: Mapping[Any, Callable[[Any, str], Any]] = {
     read_integer: arguments.whole,
-    read_optional_integer: _optional_whole,
+    read_optional_integer: partial(arguments.optional, arguments.whole),
     read_epsilon: _epsilon,
     read_text: arguments.text,
     read_number: arguments.number,

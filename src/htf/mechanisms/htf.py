@@ -32,7 +32,7 @@ from htf.estimation.homogeneous import (
     Estimated,
     estimate_regions,
 )
-from htf.estimation.least_squares import TreeCounts, smooth_variances
+from htf.estimation.least_squares import TreeCounts, join_near, smooth_variances
 from htf.estimation.noise_law import count_variances, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import MOST_LEAVES, wide_axes
@@ -62,7 +62,6 @@ MORE_EVEN = 4.0  # in a round: a map that is even may have a pattern just below 
 FIT_BY_CHANCE = 1.0  # deviations of a fit that are not believed
 LEAST_FIT = 0.4  # the slope of counts over forecasts, above which forecasts are used
 DRIFT = 0.3  # the deviation of a count from its forecast, relative to it
-SURPRISE = 2.5  # deviations: a forecast that is farther away is not used
 
 
 @dataclass(frozen=True)
@@ -353,11 +352,8 @@ class Forecast:
 def _joined(found: GrowingRegions, forecast: FloatArray) -> GrowingRegions:
     """Counts and forecasts, by the inverse of their variances, except where they are too far apart."""
     drift = (DRIFT * forecast) ** 2 + forecast + 1
-    apart = np.abs(found.counts - forecast)
-    weight = np.where(apart > SURPRISE * np.sqrt(found.variances + drift), 0.0, 1 / drift)
-    whole = 1 / found.variances + weight
-    counts = (found.counts / found.variances + weight * forecast) / whole
-    return replace(found, counts=counts, variances=1 / whole)
+    counts, variances = join_near(found.counts, found.variances, forecast, drift)
+    return replace(found, counts=counts, variances=variances)
 
 
 def squares_around_plane(

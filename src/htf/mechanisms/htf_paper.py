@@ -75,7 +75,7 @@ class HtfPaper(Mechanism):
         axes = self._axis_order(window.domain)
         self._refuse_what_cannot_fit(window)
         height, facts = yield from self._choose_height(window)
-        budget = self._count_budget(window.epsilon, height)
+        budget = CountBudget(Epsilon(window.epsilon.units - self._structure_units(height)), height)
         leaves = Leaves()
         level = np.zeros(1, dtype=np.int64)
         for node_height in range(height, -1, -1):
@@ -135,9 +135,6 @@ class HtfPaper(Mechanism):
         height = min(estimate, deepest_useful_height(window.domain))
         return height, {"noisy_total_for_height": noisy_total}
 
-    def _count_budget(self, epsilon: Epsilon, height: int) -> CountBudget:
-        return CountBudget(Epsilon(epsilon.units - self._structure_units(height)), height)
-
     def _structure_units(self, height: int) -> int:
         height_units = self.epsilon_height.units if self.height is None else 0
         return self.epsilon_partition_level.units * height + height_units
@@ -148,9 +145,8 @@ class HtfPaper(Mechanism):
         height = deepest if self.height is None else min(self.height, deepest)
         structure, level = self._structure_units(height), self.epsilon_partition_level
         left = max(window.epsilon.units - structure, 0)
-        if (
-            CountBudget(Epsilon(left), height).at(height).units == 0
-        ):  # the root's, the smallest share
+        # The root's is the smallest share.
+        if CountBudget(Epsilon(left), height).at(height).units == 0:
             estimated = self.height is None
             estimation = f" and epsilon_height {self.epsilon_height}" if estimated else ""
             origin = "the greatest height that this grid can use" if estimated else "as set"
@@ -274,8 +270,7 @@ class Cuts:
         shares = (epsilon.units // candidates)[owner]
         question = self._nodes[owner], self._axes[owner], cuts, shares, self._label
         noisy = yield from self._window.score_splits(*question)
-        order = np.lexsort(
-            (noisy, owner)
-        )  # within a node the smallest first, ties to the lowest cut
+        # Within a node the smallest first, ties to the lowest cut.
+        order = np.lexsort((noisy, owner))
         chosen: IntArray = cuts[order[first]]
         return chosen

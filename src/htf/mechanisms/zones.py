@@ -54,9 +54,8 @@ ENOUGH = 0.4  # of the error of flat sums
 MOST_EPSILON = 20.0  # beyond it there is no noise to speak of, and sinh overflows
 PARTS = 1000  # of epsilon, into which shares are rounded
 FIRST_PARTS = 10  # of an upper level, where the search for shares begins
-FIRST_MOVE = (
-    32  # parts that are moved from one level to another, while that helps; then half as many
-)
+# Parts that are moved from one level to another, while that helps; then half as many.
+FIRST_MOVE = 32
 LEAST_GAIN = 1e-12
 MOST_DRAWS = 2**20  # of noise, in all, for counts that add up: up to some seconds, with OpenDP
 LEAST_DRAWS = 4.0  # that each of them may take in any case
@@ -186,11 +185,10 @@ class _Growing:
 
     def divide(self, some: NDArray[np.bool_]) -> tuple[_Growing, _Growing]:
         """Some of them, and the others."""
-        chosen, others = (
-            _Growing(self.regions[these], self.counts[these], self.left[these])
-            for these in (some, ~some)
-        )
-        return chosen, others
+        return self._among(some), self._among(~some)
+
+    def _among(self, some: NDArray[np.bool_]) -> _Growing:
+        return _Growing(self.regions[some], self.counts[some], self.left[some])
 
     def part(self, of_level: int, of_all: int) -> IntArray:
         """What each may spend on this level: its part of what this and all lower levels have."""

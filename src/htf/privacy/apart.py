@@ -54,8 +54,7 @@ class ToldApart:
 
     def __post_init__(self) -> None:
         for name in ("user", "time", "time_format"):
-            if getattr(self, name) is not None:
-                arguments.text(getattr(self, name), name)
+            arguments.optional(arguments.text, getattr(self, name), name)
         arguments.text(self.time_unit, "time_unit")
         whole = arguments.whole(self.utc_offset, "the offset from UTC in seconds (utc_offset)")
         object.__setattr__(self, "utc_offset", whole)
@@ -72,9 +71,8 @@ class ToldApart:
 
 def check_told_apart(given: object) -> ToldApart | None:
     """Refuse what does not say how people are told apart."""
-    if given is None:
-        return None
-    return arguments.instance(given, ToldApart, "told_apart", "as in htf.ToldApart('rider')")
+    remedy = "as in htf.ToldApart('rider')"
+    return arguments.optional(arguments.instance, given, ToldApart, "told_apart", remedy)
 
 
 def as_stored(told: ToldApart | None, unit: str) -> str | None:

@@ -786,12 +786,7 @@ def _check_id(id_: object) -> str:
 
 
 def _check_name(dataset: str) -> None:
-    if not (
-        isinstance(dataset, str)
-        and dataset.strip() == dataset
-        and dataset.isprintable()
-        and 0 < len(dataset) <= LONGEST_NAME
-    ):
+    if not arguments.is_name(dataset, LONGEST_NAME):
         raise InputError(
             f"a data set needs a name of 1 to {LONGEST_NAME} printable characters, got "
             f"{arguments.described(dataset)}"

@@ -121,8 +121,7 @@ class DistinctCounts(FromCurator):
                 f"of the epsilon of different people, {self.epsilon}, a part is for the numbers of people by boxes, if "
                 f"there are any, got {self.people_epsilon}"
             )
-        if self.per is not None:
-            arguments.choice(self.per, PERIODS, "the period (per)")
+        arguments.optional(arguments.choice, self.per, PERIODS, "the period (per)")
 
     def _needs_people(self) -> bool:
         """Where nobody can be in more boxes than are counted, no people were measured unless they decide."""

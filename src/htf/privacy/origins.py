@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import product, starmap
 from pathlib import Path
 from typing import Any
 
@@ -154,25 +155,21 @@ def check_not_data(given: FileMark | None, data: Iterable[FileMark], what: str =
 
 
 def _is_copy(one: FileMark, other: FileMark) -> bool:
-    """Whether both have the same content, compressed or not. Files of different sizes need not be opened,
+    """Whether some content of both is the same, compressed or not: an archive has that of each member too. Files of different sizes need not be opened,
     unless one of them is compressed."""
     if one.size != other.size and not (one.is_packed or other.is_packed):
         return False
     for file in (one, other):
         file.check_unchanged()
     try:
-        return _hold_the_same(one.path, other.path)
+        contents = product(_contents(one.path), _contents(other.path))
+        return any(starmap(_are_same, contents))
     except (OSError, RuntimeError, zipfile.BadZipFile) as error:  # an archive may have a password
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise InputError(
             f"cannot compare {one.path.name} with {other.path.name} ({reason}): what "
             "is public must not be one of the files of the data"
         ) from None
-
-
-def _hold_the_same(one: Path, other: Path) -> bool:
-    """Whether some content of both is the same: an archive has that of each member too."""
-    return any(_are_same(first, second) for first in _contents(one) for second in _contents(other))
 
 
 def _contents(path: Path) -> list[Callable[[], Any]]:

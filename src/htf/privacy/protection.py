@@ -102,13 +102,10 @@ class Protection:
             "max_records", MOST_RECORDS_OF_A_PERSON, "the number of records kept per person"
         )
         self._check_whole("shares", MOST_SHARES, "the number of shares of one person")
-        if self.once_per is not None:
-            arguments.choice(self.once_per, ONCE_PER, "once_per")
-        if self.per is not None:
-            arguments.choice(self.per, PERIODS, "the period (per)")
+        arguments.optional(arguments.choice, self.once_per, ONCE_PER, "once_per")
+        arguments.optional(arguments.choice, self.per, PERIODS, "the period (per)")
         arguments.flag(self.of_query, "of_query")
-        if self.weight is not None:
-            check_weight(self.weight)
+        arguments.optional(check_weight, self.weight)
         self._check_whole("max_weight", MOST_WEIGHT, "the largest weight of a record")
         self._check_together()
 
@@ -263,7 +260,7 @@ class Protection:
 def check_weight(name: object) -> str:
     """The name of a column of weights, which stands beside every number of the release."""
     given = arguments.text(name, "the column of weights (weight)")
-    if not 0 < len(given) <= LONGEST_WEIGHT or not given.isprintable() or given != given.strip():
+    if not arguments.is_name(given, LONGEST_WEIGHT):
         raise InputError(
             f"the column of weights stands beside every number, so its name has 1 to {LONGEST_WEIGHT} printable characters "
             f"and no blanks around it, got {arguments.described(name)}: rename it, or give it a name in a query (--read sql)"

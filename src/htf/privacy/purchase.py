@@ -7,9 +7,10 @@ settled in htf.recipes.quote.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from htf.base import arguments
 from htf.errors import InputError
@@ -33,54 +34,48 @@ class Rows:
     rows: Sequence[tuple[object, ...]]
 
 
-@runtime_checkable
-class Purchase(Protocol):
+class Purchase(ABC):
     """Something that was measured for a part of the epsilon of a release, beside its map."""
 
+    __slots__ = ()
     kind: ClassVar[str]  # in files, in budget files and on the command line
     name: ClassVar[str]  # in sentences
     words: ClassVar[tuple[str, ...]]  # all that `sentences` and `known` may say: the wording's mark
-
-    @property
-    def epsilon(self) -> Epsilon:
-        """What it has cost each unit."""
-
-    @property
-    def noise(self) -> str:
-        """Where its noise came from."""
-
-    @property
-    def private(self) -> bool:
-        """Whether that noise was secret."""
-
-    @property
-    def budget_entry(self) -> str | None:
-        """The entry of the budget file that was charged."""
+    epsilon: Epsilon  # what it has cost each unit
+    noise: str  # where its noise came from
+    private: bool  # whether that noise was secret
+    budget_entry: str | None  # of the budget file that was charged
 
     @property
     def charged_as(self) -> str:
         """How a budget file calls the charge, in place of a mechanism."""
+        return self.kind
 
+    @abstractmethod
     def check_fits(self, protection: Protection) -> None:
         """Refuse a release of another unit, or that counts something else."""
 
-    def check_map(self, domain: Domain) -> None:
+    def check_map(self, domain: Domain) -> None:  # noqa: B027
         """Refuse a map on which it cannot lie."""
 
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Describe it with plain values, for JSON."""
 
+    @abstractmethod
     def sentences(self, release: Release) -> list[str]:
         """What the statement says of it, a paragraph each."""
 
     def known(self) -> str:
         """What is public beforehand because of it, to go on a list; empty for nothing."""
+        return ""
 
+    @abstractmethod
     def rows(self, release: Release) -> Rows:
         """What `htf info` shows of it."""
 
 
-class FromCurator:
+class FromCurator(Purchase):
     """What the purchases have in common that the curator measures by itself: all but their noisy numbers.
 
     Each is a dataclass with the fields `epsilon`, `noise`, `private` and `budget_entry`. All fields but the last are written
@@ -88,12 +83,6 @@ class FromCurator:
     """
 
     __slots__ = ()
-    kind: ClassVar[str]
-    name: ClassVar[str]
-    epsilon: Epsilon
-    noise: str
-    private: bool
-    budget_entry: str | None
 
     def _check_paid(self, *parts: str) -> None:
         """Check the fields in common; `parts` are further epsilons, which may be 0."""
@@ -104,20 +93,8 @@ class FromCurator:
                 raise InputError(f"{what} must be positive")
         arguments.text(self.noise, f"the noise of {self.name}")
         arguments.flag(self.private, "private")
-        if self.budget_entry is not None:
-            arguments.text(self.budget_entry, f"the budget entry of {self.name}")
-
-    @property
-    def charged_as(self) -> str:
-        """How a budget file calls the charge."""
-        return self.kind
-
-    def check_map(self, domain: Domain) -> None:
-        """Any map will do."""
-
-    def known(self) -> str:
-        """Nothing but what the statement knows."""
-        return ""
+        entry = f"the budget entry of {self.name}"
+        arguments.optional(arguments.text, self.budget_entry, entry)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe it with plain values, for JSON.

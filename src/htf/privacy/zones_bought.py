@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from htf.errors import InputError
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import Protection
-from htf.privacy.purchase import Rows
+from htf.privacy.purchase import Purchase, Rows
 
 if TYPE_CHECKING:
-    from htf.frame.domain import Domain
     from htf.release.release import Release
 
 INSIDE_ZONES = (
@@ -21,7 +20,7 @@ INSIDE_ZONES = (
 
 
 @dataclass(frozen=True, slots=True)
-class ZonesBought:
+class ZonesBought(Purchase):
     """The zones that a map adds up to, a release of their own. `inside_zones` makes it a part of the map's.
 
     Attributes
@@ -47,22 +46,22 @@ class ZonesBought:
     release: Release
 
     @property
-    def epsilon(self) -> Epsilon:
+    def epsilon(self) -> Epsilon:  # type: ignore[override]
         """What the zones have cost each unit."""
         return self.release.own_epsilon
 
     @property
-    def noise(self) -> str:
+    def noise(self) -> str:  # type: ignore[override]
         """Where their noise came from."""
         return self.release.noise
 
     @property
-    def private(self) -> bool:
+    def private(self) -> bool:  # type: ignore[override]
         """Whether that noise was secret."""
         return self.release.private
 
     @property
-    def budget_entry(self) -> str | None:
+    def budget_entry(self) -> str | None:  # type: ignore[override]
         """The entry of the budget file that was charged."""
         return self.release.budget_entry
 
@@ -95,9 +94,6 @@ class ZonesBought:
                 f"{protection.told} and protects {protection.spoken}: read both in the same way"
             )
 
-    def check_map(self, domain: Domain) -> None:
-        """A release checks the zones of its map itself, with its estimates."""
-
     def to_dict(self) -> dict[str, Any]:
         """Describe the zones with plain values, for JSON.
 
@@ -117,10 +113,6 @@ class ZonesBought:
         """What the statement says of it."""
         number = f"{self.release.domain.size:,}"
         return [INSIDE_ZONES.format(zones=number, price=self.epsilon, epsilon=release.epsilon)]
-
-    def known(self) -> str:
-        """Nothing but the layer, which the statement knows."""
-        return ""
 
     def rows(self, release: Release) -> Rows:  # noqa: ARG002 - others need it
         """What was bought; `htf query --zones` shows its numbers."""

@@ -205,10 +205,9 @@ def _check_pair(on_map: Release, zones: Release) -> None:
 
 def _count_boxes(on_map: Release, tree: RegionTree, regions: IntArray) -> FloatArray:
     """What a map counts in regions of a finer tree."""
-    x, y = on_map.domain.axes
-    low, high = tree.low[regions], tree.high[regions]
-    edges = [x.from_cells(low[:, 0]), y.from_cells(low[:, 1])]
-    edges += [x.from_cells(high[:, 0]), y.from_cells(high[:, 1])]
+    ends = np.column_stack([tree.low[regions], tree.high[regions]])
+    axes = enumerate(on_map.domain.axes * 2)
+    edges = [axis.from_cells(ends[:, number]) for number, axis in axes]
     return np.array(on_map.count(np.column_stack(edges)).count)
 
 

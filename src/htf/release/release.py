@@ -283,8 +283,7 @@ class Release(ReadOnlyArrays):
         self.tree.check_regions(self.leaves)
         object.__setattr__(self, "low", self.tree.low[self.leaves])
         object.__setattr__(self, "high", self.tree.high[self.leaves])
-        for array in (self.leaves, self.estimates, self.scales, self.low, self.high):
-            array.flags.writeable = False
+        make_read_only(self.leaves, self.estimates, self.scales, self.low, self.high)
         self._check()
 
     def _check_kinds(self) -> None:
