@@ -122,10 +122,6 @@ class Background(ReadOnlyArrays):
         whole = weights.sum(axis=0)
         return cls((weights * scaled).sum(axis=0) / whole, 1 / whole, len(values))
 
-    def among(self, regions: IntArray) -> Background:
-        """That of some regions."""
-        return Background(self.values[regions], self.variances[regions], self.periods)
-
 
 def trust_in_shares(
     background: Background,

@@ -133,8 +133,10 @@ def _borrow(
         level[layer.regions] = number
     known = np.append(0, np.flatnonzero(level))
     trust = trust_in_shares(background, layers, cells, measured, variances, level)
-    given, among = (measured[known], variances[known]), background.among(known)
-    measured[known], variances[known] = join(*given, among, level[known], trust[known], shares)
+    before = Background(background.values[known], background.variances[known], background.periods)
+    measured[known], variances[known] = join(
+        measured[known], variances[known], before, level[known], trust[known], shares
+    )
     return measured, variances
 
 
