@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from htf.files import write_text
 from htf_bench.claims import CLAIMS, SPARSITY, Claim, gains_with_sparsity
 from htf_bench.judging import HELD, IN_PART, NOT_HELD, UNDECIDED, UNKNOWN, Finding, Judge
 from htf_bench.marking import MARKING
 from htf_bench.paper import Design
 from htf_bench.results import Results
-from htf_bench.summary import table_of, write_text
+from htf_bench.summary import table_of
 
 SIGNS = {HELD: "yes", IN_PART: "in part", NOT_HELD: "no", UNDECIDED: "undecided", UNKNOWN: "–"}
 
@@ -32,7 +33,7 @@ def judge_claims(design: Design, results: Results) -> list[tuple[Claim, list[Fin
 
 def write_claims(design: Design, results: Results, folder: Path, command: str) -> None:
     text = claims_page(design, judge_claims(design, results), command)
-    write_text(folder / "claims.md", text)
+    write_text(folder / "claims.md", text, overwrite=True)
 
 
 def claims_page(design: Design, judged: Sequence[tuple[Claim, list[Finding]]], command: str) -> str:

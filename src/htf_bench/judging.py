@@ -16,6 +16,7 @@ import numpy as np
 from htf.forecasts.accuracy import show_number, show_value
 from htf.forecasts.places import DataSet
 from htf.frame.domain import FloatArray
+from htf_bench.metrics import MRE
 from htf_bench.paper import HTF, HTF_LOW, RANDOM, Design
 from htf_bench.results import Results
 from htf_bench.specs import HEIGHT, BenchSpec
@@ -71,11 +72,16 @@ class Judge:
         self.lineup = design.lineups[source.name]
         self.epsilons, self.grid_epsilons = design.scale.epsilons, design.scale.grid_epsilons
 
-    def mean(self, spec: BenchSpec | None, epsilon: str, workload: str = RANDOM) -> float:
+    @property
+    def ours(self) -> BenchSpec | None:
+        """HTF at its own height."""
+        return self.lineup.singles.get(HTF)
+
+    def mean(
+        self, spec: BenchSpec | None, epsilon: str, workload: str = RANDOM, metric: str = MRE
+    ) -> float:
         """The mean error; NaN if there are no results."""
-        if spec is None:
-            return math.nan
-        found = self.results.values(self.data_set, spec, epsilon, workload)
+        found = self.results.values(self.data_set, spec, epsilon, workload, metric)
         return float(found.mean()) if len(found) else math.nan
 
     def best(
@@ -100,8 +106,6 @@ class Judge:
         workload: str,
         setting: str,
     ) -> Comparison | None:
-        if ours is None or theirs is None:
-            return None
         mine = self.results.by_run(self.data_set, ours, epsilon, workload)
         other = self.results.by_run(self.data_set, theirs, epsilon, workload)
         pairs = common_runs(mine, other)
@@ -118,11 +122,7 @@ class Judge:
 
     def own_height(self, epsilon: str) -> float:
         """The height that HTF chose, a mean over the runs."""
-        spec = self.lineup.singles.get(HTF)
-        if spec is None:
-            return math.nan
-        found = self.results.values(self.data_set, spec, epsilon, NO_WORKLOAD, HEIGHT)
-        return float(found.mean()) if len(found) else math.nan
+        return self.mean(self.ours, epsilon, NO_WORKLOAD, HEIGHT)
 
     def finding(self, verdict: str, measured: str) -> Finding:
         return Finding(self.data_set, verdict, measured)

@@ -14,13 +14,12 @@ from htf.errors import InputError
 from htf.forecasts.places import City, DataSet
 from htf.frame.domain import Domain
 from htf.mechanisms import registry
-from htf_bench.bench import Bench
 from htf_bench.datasets import GaussianSet, gaussian_sets
 from htf_bench.figures import Curve, FigurePlan, Panel, Point, draw_curves, draw_dots
 from htf_bench.results import Results
 from htf_bench.specs import ZERO, BenchSpec, deepest_height, height_ladder, with_floors
 from htf_bench.summary import Contender, contenders
-from htf_bench.trials import Plan, plan_trials
+from htf_bench.trials import Bench, Plan, plan_trials
 from htf_bench.workloads import read_workload
 
 if TYPE_CHECKING:

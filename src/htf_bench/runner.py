@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from htf_bench.bench import Bench, Trial
 from htf_bench.results import Results, Store, finished_trials, read_results
 from htf_bench.specs import BenchSpec
-from htf_bench.trials import Outcome, Plan, run_trial, trial_key
+from htf_bench.trials import Bench, Outcome, Plan, Trial, run_trial, trial_key
 
 # One thread a process: processes are what runs side by side, times are comparable, and sums of
 # floats do not depend on how many threads a library finds.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from htf.files import write_whole
+from htf.files import write_text
 from htf.forecasts.accuracy import show_value
 from htf.frame.domain import FloatArray
 from htf_bench.marking import MARKING
@@ -83,9 +83,7 @@ def compare_all(
             for workload in workloads
         )
         values = tuple(
-            np.empty(0)
-            if spec is None
-            else results.values(data_set, spec, epsilon, workload, metric)
+            results.values(data_set, spec, epsilon, workload, metric)
             for spec, workload in zip(chosen, workloads, strict=True)
         )
         if any(len(found) for found in values):
@@ -119,8 +117,8 @@ def write_summary(
             if rows:
                 table = table_of(("ε", "mechanism", *(f">{name}" for name in workloads)), rows)
                 parts.append(f"\n## {data_set}: {metric} ({UNITS[metric]})\n\n{table}\n")
-    write_text(folder / "summary.md", "\n".join(parts))
-    write_text(folder / "README.md", _readme(results, plan, command))
+    write_text(folder / "summary.md", "\n".join(parts), overwrite=True)
+    write_text(folder / "README.md", _readme(results, plan, command), overwrite=True)
 
 
 def table_of(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -153,10 +151,3 @@ Made by `{command}`, with {bench.queries} boxes per workload and seed {bench.see
 
 {table_of(("mechanism", ">median seconds of a release"), rows)}
 """
-
-
-def write_text(path: Path, text: str) -> None:
-    def write(unfinished: Path) -> None:
-        unfinished.write_text(text, encoding="utf-8")
-
-    write_whole(path, write, overwrite=True)

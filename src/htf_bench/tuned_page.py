@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from htf.files import write_whole
+from htf.files import write_text
 from htf.forecasts.accuracy import show_value
 from htf_bench.marking import MARKING
 from htf_bench.metrics import MEANINGS, UNITS
-from htf_bench.summary import table_of, write_text
+from htf_bench.results import write_marked
+from htf_bench.summary import table_of
 from htf_bench.tuned import Choice, Comparison
 
 HEADINGS = ("workload", "mechanism", "setting", ">error", ">ratio to it")
@@ -80,10 +80,9 @@ def conclusions(comparisons: Sequence[Comparison]) -> list[str]:
 
 def write_rivals(comparisons: Sequence[Comparison], folder: Path, command: str) -> None:
     """The page with all tables, and a file with one row for each comparison and rival."""
-    write_text(folder / PAGE, rivals_page(comparisons, command))
+    write_text(folder / PAGE, rivals_page(comparisons, command), overwrite=True)
     rows = [row for one in comparisons for row in _tidy(one)]
-    table = pa.Table.from_pylist(rows).replace_schema_metadata({"warning": MARKING})
-    write_whole(folder / TABLE, lambda path: pq.write_table(table, path), overwrite=True)
+    write_marked(pa.Table.from_pylist(rows), folder / TABLE)
 
 
 def rivals_page(comparisons: Sequence[Comparison], command: str) -> str:

@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from htf import Domain, InputError
-from htf_bench.bench import Bench, Trial
 from htf_bench.datasets import GaussianSet
 from htf_bench.judging import ratio_interval
 from htf_bench.marking import MARKING
@@ -17,7 +16,7 @@ from htf_bench.metrics import MRE
 from htf_bench.results import Results, Store, read_results
 from htf_bench.specs import ZERO, BenchSpec, read_spec
 from htf_bench.summary import Contender
-from htf_bench.trials import Outcome, Plan
+from htf_bench.trials import Bench, Outcome, Plan, Trial
 from htf_bench.tuned import Comparison, compare_with_rivals, floor_rival, judged_specs, tuned_rivals
 from htf_bench.tuned_page import conclusions, rivals_page, table_rows, write_rivals
 from htf_bench.workloads import read_workload
@@ -56,7 +55,7 @@ def test_settings_go_as_far_as_the_map() -> None:
 def test_floors_are_not_judged() -> None:
     ours = read_spec("htf")
     assert judged_specs([*floor_rival().specs, ours], "htf") == [ours]
-    with pytest.raises(InputError, match="give --mechanisms htf, got 'zero'"):
+    with pytest.raises(InputError, match="give htf,tuned, got 'zero'"):
         judged_specs(floor_rival().specs, "zero")
 
 

@@ -14,7 +14,6 @@ from htf.frame.domain import Domain, FloatArray
 from htf.privacy.epsilon import Epsilon
 from htf.publication import DEFAULT_MECHANISM
 from htf_bench import tuned_page
-from htf_bench.bench import Bench
 from htf_bench.cli.experiments import (
     check_results_folder,
     draw_all,
@@ -32,7 +31,7 @@ from htf_bench.results import Results
 from htf_bench.specs import ALL, BenchSpec, read_specs
 from htf_bench.summary import Contender, compare_all, contenders
 from htf_bench.traditional import TRADITIONAL
-from htf_bench.trials import Plan, check_data, plan_trials
+from htf_bench.trials import Bench, Plan, check_data, plan_trials
 from htf_bench.tuned import TUNED, compare_with_rivals, floor_rival, judged_specs, tuned_rivals
 from htf_bench.workloads import Places, WholeMap, read_workloads
 
