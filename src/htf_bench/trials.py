@@ -29,8 +29,7 @@ from htf.mechanisms import registry
 from htf.publication import publish
 from htf.release.release import Release
 from htf_bench.datasets import fingerprint
-from htf_bench.map_metrics import measure_maps
-from htf_bench.metrics import measure_errors
+from htf_bench.metrics import measure_errors, measure_maps
 from htf_bench.specs import HEIGHT, ZERO, BenchSpec, traditional
 from htf_bench.traditional import TRADITIONAL, Table
 from htf_bench.workloads import WholeMap

@@ -12,7 +12,7 @@ from htf import FrequencyMatrix
 from htf.errors import InputError
 from htf.forecasts.places import City
 from htf.forecasts.workloads import Boxes
-from htf_bench.map_metrics import (
+from htf_bench.metrics import (
     HELLINGER,
     MAP_METRICS,
     MORAN,

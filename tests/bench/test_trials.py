@@ -19,10 +19,15 @@ from htf.files import UNFINISHED
 from htf.forecasts.accuracy import show_number, show_value
 from htf.forecasts.places import City
 from htf_bench import results as results_module
-from htf_bench.claims import CLAIMS, SPARSITY, gains_with_sparsity, is_parabolic
-from htf_bench.claims_page import claims_page, judge_claims
-from htf_bench.datasets import GaussianSet, gaussian_sets, is_matrix, open_matrix
-from htf_bench.gaussian import gaussian_matrix
+from htf_bench.claims import (
+    CLAIMS,
+    SPARSITY,
+    claims_page,
+    gains_with_sparsity,
+    is_parabolic,
+    judge_claims,
+)
+from htf_bench.datasets import GaussianSet, gaussian_matrix, gaussian_sets, is_matrix, open_matrix
 from htf_bench.judging import HELD, NOT_HELD, UNDECIDED, UNKNOWN, Judge, ratio_interval
 from htf_bench.marking import MARKING
 from htf_bench.paper import (

@@ -17,8 +17,17 @@ from htf_bench.results import Results, Store, read_results
 from htf_bench.specs import ZERO, BenchSpec, read_spec
 from htf_bench.summary import Contender
 from htf_bench.trials import Bench, Outcome, Plan, Trial
-from htf_bench.tuned import Comparison, compare_with_rivals, floor_rival, judged_specs, tuned_rivals
-from htf_bench.tuned_page import conclusions, rivals_page, table_rows, write_rivals
+from htf_bench.tuned import (
+    Comparison,
+    compare_with_rivals,
+    conclusions,
+    floor_rival,
+    judged_specs,
+    rivals_page,
+    table_rows,
+    tuned_rivals,
+    write_rivals,
+)
 from htf_bench.workloads import read_workload
 
 SMALL = GaussianSet("small", 5, 1, points=5000, cells=64)

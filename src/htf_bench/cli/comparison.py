@@ -13,7 +13,7 @@ from htf.forecasts.workloads import Workload
 from htf.frame.domain import Domain, FloatArray
 from htf.privacy.epsilon import Epsilon
 from htf.publication import DEFAULT_MECHANISM
-from htf_bench import tuned_page
+from htf_bench import tuned
 from htf_bench.cli.experiments import (
     check_results_folder,
     draw_all,
@@ -25,8 +25,7 @@ from htf_bench.cli.experiments import (
     write_reports,
 )
 from htf_bench.figures import draw_dots
-from htf_bench.map_metrics import MAP_METRICS
-from htf_bench.metrics import MEANINGS, MRE, MRE_SHARE, UNITS
+from htf_bench.metrics import MAP_METRICS, MEANINGS, MRE, MRE_SHARE, UNITS
 from htf_bench.results import Results
 from htf_bench.specs import ALL, BenchSpec, read_specs
 from htf_bench.summary import Contender, compare_all, contenders
@@ -121,14 +120,14 @@ def _show_rivals(results: Results, plan: Plan, field: Field, folder: Path) -> No
     rivals = [*field.rivals, floor_rival()]
     comparisons = compare_with_rivals(results, plan, field.judged, rivals)
     marks = {workload.text: _mark(workload) for workload in plan.bench.workloads}
-    for key, group in tuned_page.by_table(comparisons).items():
+    for key, group in tuned.by_table(comparisons).items():
         if key[-1] in (MRE, MRE_SHARE):
-            rows = [r for one in group for r in tuned_page.table_rows(one, marks[one.workload])]
-            show_table(tuned_page.HEADINGS, rows, tuned_page.table_title(key))
-    for line in tuned_page.conclusions(comparisons):
+            rows = [r for one in group for r in tuned.table_rows(one, marks[one.workload])]
+            show_table(tuned.HEADINGS, rows, tuned.table_title(key))
+    for line in tuned.conclusions(comparisons):
         console().print(line)
-    tuned_page.write_rivals(comparisons, folder, typed_command())
-    say(f"Against tuned rivals, all metrics: {folder / tuned_page.PAGE}")
+    tuned.write_rivals(comparisons, folder, typed_command())
+    say(f"Against tuned rivals, all metrics: {folder / tuned.PAGE}")
 
 
 def _mark(workload: Workload) -> str:
