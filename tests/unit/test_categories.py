@@ -10,7 +10,7 @@ import pytest
 
 from htf import Axis, Domain, InputError, Names, read_points
 from htf.ingest import placing
-from htf.ingest.categories import read_category
+from htf.ingest.layers import read_category
 from support import counted
 
 

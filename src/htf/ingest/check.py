@@ -27,11 +27,11 @@ from htf.ingest import columns, looking
 from htf.ingest import expressions as ex
 from htf.ingest.engines import Progress
 from htf.ingest.reading import POINT, Reading
-from htf.ingest.rows import Rows, open_rows, places_in, within
+from htf.ingest.remarks import EYES_ONLY, count_inside, count_unread, describe
+from htf.ingest.rows import Rows, open_rows, within
 from htf.ingest.sources import Source, is_arrays, listed, open_source
 from htf.ingest.text import Needed
 from htf.ingest.time_formats import likely_formats
-from htf.ingest.unread import EYES_ONLY, count_unread, describe
 
 POINTS = "points"
 TRIED = 1000  # rows, before a charge
@@ -241,10 +241,8 @@ def check_source(
         try:
             rows, check = _look_at(source, domain, used, looked, progress)
         except InputError:
-            if listing is None or looked is None or used.skip_last:
-                raise
-            totals = looking.totals_after(listing, looked)
-            if not totals:
+            is_text = listing is not None and looked is not None and not used.skip_last
+            if not is_text or not (totals := looking.totals_after(listing, looked)):
                 raise
             used = replace(used, skip_last=totals)
             rows, check = _look_at(source, domain, used, looked, progress)
@@ -465,7 +463,7 @@ def _count(rows: Rows, domain: Domain | None, progress: Progress | None) -> dict
     counts = {name: _number(first[0]) for name, first in found.items()}
     if domain is not None:
         for name, asked in (("inside", rows), ("swapped", rows.swapped)):
-            counts[name] = (counts[name] or 0) if is_plain else _count_inside(asked)
+            counts[name] = (counts[name] or 0) if is_plain else count_inside(asked)
     return counts
 
 
@@ -486,7 +484,7 @@ def try_rows(source: Any, domain: Domain, reading: Reading) -> str | None:
             return f"most of the first rows cannot be read: {why}"
         if unread.total == 0:
             return "there are no rows"
-        if _count_inside(rows, TRIED):
+        if count_inside(rows, TRIED):
             return None
     columns = ", ".join(dict.fromkeys(repr(field.column) for field in rows.fields))
     where = "inside the bounds" if domain.has_map else "in any cell of the map"
@@ -497,14 +495,6 @@ def try_rows(source: Any, domain: Domain, reading: Reading) -> str | None:
 
 
 ENDS = {"low": "min", "high": "max"}
-
-
-def _count_inside(rows: Rows, most: int | None = None) -> int:
-    """How many rows, or of the first, are inside any map: of zones, of another reference system, or with further axes."""
-    with rows.placed(rows.table(most)) as (engine, placed):
-        is_inside = within(places_in(placed, rows.domain), rows.domain)
-        counts = engine.run(placed.agg(n=is_inside.sum()), rows.opened.name)
-    return int(_number(counts["n"][0]) or 0)
 
 
 def _people(rows: Rows) -> Any:

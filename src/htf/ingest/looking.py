@@ -19,9 +19,9 @@ from htf.errors import InputError
 from htf.ingest import expressions as ex
 from htf.ingest import text
 from htf.ingest.columns import like, likely_pairs
-from htf.ingest.copies import plain
 from htf.ingest.listing import Listing, Piece
 from htf.ingest.reading import COMMA, POINT, Reading
+from htf.ingest.text import plain
 from htf.ingest.time_formats import likely_formats
 
 NUMBER = re.compile(ex.NUMBER.replace(r"\z", r"\Z"))
