@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from itertools import pairwise, product
 from pathlib import Path
+from typing import NamedTuple
 
 from htf.files import write_text
 from htf.forecasts.accuracy import show_number
@@ -24,7 +24,6 @@ from htf_bench.judging import (
     Finding,
     Judge,
 )
-from htf_bench.marking import MARKING
 from htf_bench.paper import (
     HTF,
     HTF_LOW,
@@ -37,7 +36,7 @@ from htf_bench.paper import (
     stop_label,
     tree_labels,
 )
-from htf_bench.results import Results
+from htf_bench.results import MARKING, Results
 from htf_bench.specs import UNIFORM
 from htf_bench.summary import table_of
 
@@ -218,8 +217,7 @@ def gains_with_sparsity(judges: Sequence[Judge]) -> Finding:
     return Finding("Gaussian sets", HELD if grows else NOT_HELD, told)
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """The paper's words, how they are judged, and the judge's function."""
 
     section: str

@@ -20,11 +20,17 @@ import pyarrow.parquet as pq
 from htf.errors import InputError, OutputError
 from htf.files import is_same, lies_in, make_folder, write_whole
 from htf.frame.domain import FloatArray
-from htf_bench.marking import MARKING
 from htf_bench.metrics import MRE
 from htf_bench.specs import BenchSpec, label_of
 from htf_bench.trials import Bench, Outcome, Plan, trial_key
 
+# On every result of the bench.
+WARNING = "Computed from the exact data: NOT FOR PUBLICATION."
+CONSEQUENCE = (
+    "Choosing a mechanism, a grid or a bound by these results, on the very data that is to be "
+    "released, voids the privacy guarantee."
+)
+MARKING = f"{WARNING} {CONSEQUENCE}"
 FAILURE = "failure"
 PARTS, PART_FILES = "parts", "[0-9]*.parquet"
 SECONDS_BETWEEN_PARTS = 1.0

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from htf.files import write_text
 from htf.forecasts.accuracy import show_value
 from htf.frame.domain import FloatArray
-from htf_bench.marking import MARKING
 from htf_bench.metrics import MEANINGS, METRICS, MRE, UNITS
-from htf_bench.results import Results
+from htf_bench.results import MARKING, Results
 from htf_bench.specs import UNIFORM, ZERO, BenchSpec, label_of
 from htf_bench.trials import Plan
 
@@ -22,8 +21,7 @@ FLOORS = (ZERO, UNIFORM)
 AUDIENCE = "For researchers: the errors of every mechanism, by data set, epsilon and workload."
 
 
-@dataclass(frozen=True)
-class Contender:
+class Contender(NamedTuple):
     """One entrant of a comparison: a mechanism, or a tree at the best of several heights."""
 
     label: str
@@ -34,8 +32,7 @@ class Contender:
         return self.label in FLOORS
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One contender's values over the workloads: a mean, a spread and the spec for each."""
 
     contender: Contender

@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,8 +59,7 @@ class Trial:
     run: int
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The result of a trial: errors as (workload, metric, value), or the reason why there are none."""
 
     trial: Trial
@@ -71,8 +71,7 @@ class Outcome:
     is_lasting: bool = True  # whether trying again would give the same
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """A bench and its trials."""
 
     bench: Bench

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +22,9 @@ from htf.forecasts.accuracy import show_value
 from htf.frame.domain import Domain, FloatArray
 from htf.frame.grids import MOST_LEAVES
 from htf_bench.judging import common_runs, ratio_interval
-from htf_bench.marking import MARKING
 from htf_bench.mechanisms.quadtree import leaf_number
 from htf_bench.metrics import MEANINGS, METRICS, UNITS
-from htf_bench.results import Results, write_marked
+from htf_bench.results import MARKING, Results, write_marked
 from htf_bench.specs import HEIGHT, BenchSpec, with_floors
 from htf_bench.summary import FLOORS, Contender, table_of
 from htf_bench.trials import Plan
@@ -39,8 +37,7 @@ THRESHOLDS = (-1000, -300, -100, -30, -10, 0, 10, 30, 100, 300, 1000)
 FLOOR = "floors"
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """A rival at its best setting: its errors by run, and the ratio of the judged mechanism's to them."""
 
     rival: str
@@ -63,8 +60,7 @@ class Choice:
         return " ".join(texts) or AS_PUBLISHED
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """One mechanism against every rival, for one data set, epsilon, workload and metric."""
 
     data_set: str

@@ -29,7 +29,6 @@ from htf_bench.claims import (
 )
 from htf_bench.datasets import GaussianSet, gaussian_matrix, gaussian_sets, is_matrix, open_matrix
 from htf_bench.judging import HELD, NOT_HELD, UNDECIDED, UNKNOWN, Judge, ratio_interval
-from htf_bench.marking import MARKING
 from htf_bench.paper import (
     FULL,
     HTF,
@@ -41,7 +40,7 @@ from htf_bench.paper import (
     plan_paper,
     tree_label,
 )
-from htf_bench.results import Results, Store, finished_trials, read_results
+from htf_bench.results import MARKING, Results, Store, finished_trials, read_results
 from htf_bench.runner import run_plan, run_trials, trials_to_do
 from htf_bench.specs import (
     ZERO,

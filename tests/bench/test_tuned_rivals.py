@@ -11,9 +11,8 @@ import pytest
 from htf import Domain, InputError
 from htf_bench.datasets import GaussianSet
 from htf_bench.judging import ratio_interval
-from htf_bench.marking import MARKING
 from htf_bench.metrics import MRE
-from htf_bench.results import Results, Store, read_results
+from htf_bench.results import MARKING, Results, Store, read_results
 from htf_bench.specs import ZERO, BenchSpec, read_spec
 from htf_bench.summary import Contender
 from htf_bench.trials import Bench, Outcome, Plan, Trial

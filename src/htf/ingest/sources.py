@@ -33,12 +33,11 @@ from htf.errors import InputError
 from htf.files import is_file
 from htf.frame.crs import name_of_crs
 from htf.ingest import sqlite
-from htf.ingest.archives import unpacked
 from htf.ingest.columns import like
 from htf.ingest.engines import DuckDB, Engine, Spark, open_duckdb, open_spark, quietly
 from htf.ingest.expressions import FIRST_SECOND, LAST_SECOND, as_number
 from htf.ingest.geometry import read_geo_metadata
-from htf.ingest.listing import NO_FILES, Listing, Piece, list_alone, list_files
+from htf.ingest.listing import NO_FILES, Listing, Piece, list_alone, list_files, unpacked
 from htf.ingest.parquet import Columns, read_columns
 from htf.ingest.reading import DUCKDB, POINT, SPARK, Access, Written
 from htf.ingest.sqlite import ROWS_AT_ONCE, quoted

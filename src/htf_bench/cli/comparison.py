@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from htf.cli.screen import console, say, show_table
 from htf.forecasts.accuracy import show_value
@@ -72,8 +71,7 @@ def compare_mechanisms(
     mark_as_not_private()
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """Who is compared: the mechanisms that were named, and rivals at many settings, if any."""
 
     named: list[BenchSpec]
