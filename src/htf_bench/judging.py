@@ -26,6 +26,7 @@ HELD, IN_PART, NOT_HELD = "held", "held in part", "did not hold"
 UNDECIDED, UNKNOWN = "undecided", "not measured"
 # Student's t for 95 % and 1, 2, … degrees of freedom.
 STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
+Spec = BenchSpec | None
 
 
 class Finding(NamedTuple):
@@ -71,13 +72,11 @@ class Judge:
         self.epsilons, self.grid_epsilons = design.scale.epsilons, design.scale.grid_epsilons
 
     @property
-    def ours(self) -> BenchSpec | None:
+    def ours(self) -> Spec:
         """HTF at its own height."""
         return self.lineup.singles.get(HTF)
 
-    def mean(
-        self, spec: BenchSpec | None, epsilon: str, workload: str = RANDOM, metric: str = MRE
-    ) -> float:
+    def mean(self, spec: Spec, epsilon: str, workload: str = RANDOM, metric: str = MRE) -> float:
         """The mean error; NaN if there are no results."""
         found = self.results.values(self.data_set, spec, epsilon, workload, metric)
         return float(found.mean()) if len(found) else math.nan
@@ -97,12 +96,7 @@ class Judge:
         return None if found is None else (options[found], found)
 
     def compare(
-        self,
-        ours: BenchSpec | None,
-        theirs: BenchSpec | None,
-        epsilon: str,
-        workload: str,
-        setting: str,
+        self, ours: Spec, theirs: Spec, epsilon: str, workload: str, setting: str
     ) -> Comparison | None:
         mine = self.results.by_run(self.data_set, ours, epsilon, workload)
         other = self.results.by_run(self.data_set, theirs, epsilon, workload)

@@ -241,8 +241,10 @@ def check_source(
         try:
             rows, check = _look_at(source, domain, used, looked, progress)
         except InputError:
-            is_text = listing is not None and looked is not None and not used.skip_last
-            if not is_text or not (totals := looking.totals_after(listing, looked)):
+            if listing is None or looked is None or used.skip_last:
+                raise
+            totals = looking.totals_after(listing, looked)
+            if not totals:
                 raise
             used = replace(used, skip_last=totals)
             rows, check = _look_at(source, domain, used, looked, progress)

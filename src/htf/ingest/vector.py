@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
-from json.decoder import WHITESPACE
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +34,7 @@ GEOPACKAGES = (".gpkg",)
 BY_PYOGRIO = (".shp", ".fgb")
 LAYER_FILES = (*GEOJSON_FILES, *GEOPACKAGES, *BY_PYOGRIO)
 SIDECARS = (".dbf", ".shx")  # of a shapefile
+BLANKS = (" ", "\t", "\r", "\n")
 ENVELOPES = {0: 0, 1: 32, 2: 48, 3: 48, 4: 64}  # bytes, by the number in the header of a geometry
 HEADER = 8
 GEOMETRY = "geometry"
@@ -179,7 +179,8 @@ class _Reader:
 
     def next_sign(self) -> str:
         """The next character that is not blank, which stays; empty at the end."""
-        self.place += len(WHITESPACE.match(self.text, self.place)[0])
+        while self.text[self.place : self.place + 1] in BLANKS:
+            self.place += 1
         return self.text[self.place : self.place + 1]
 
     def take(self, sign: str) -> bool:
