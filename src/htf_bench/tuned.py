@@ -8,7 +8,7 @@ which no publisher has, and from the very runs that it is then judged by: both f
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -80,17 +80,18 @@ class Comparison(NamedTuple):
 def tuned_rivals(domain: Domain) -> list[Contender]:
     """Every rival with all of its settings on this map."""
     finest = max(domain.shape)
-    grids = [{}, *({"side": side} for side in GRID_SIDES if side <= finest)]
-    constants = [
-        {"alpha": alpha, "c": c, "c2": c2} for alpha, c, c2 in product(AG_ALPHA, AG_C, AG_C2)
-    ]
-    thresholds = [{"threshold": threshold} for threshold in THRESHOLDS]
-    heights = [{HEIGHT: height} for height in _quadtree_heights(domain)]
+    constants = product(AG_ALPHA, AG_C, AG_C2)
+    tried: dict[str, list[dict[str, object]]] = {
+        "ug": [{}, *({"side": side} for side in GRID_SIDES if side <= finest)],
+        "ag": [{"alpha": alpha, "c": c, "c2": c2} for alpha, c, c2 in constants],
+        "privtree": [{"threshold": threshold} for threshold in THRESHOLDS],
+        "quadtree": [{HEIGHT: height} for height in _quadtree_heights(domain)],
+    }
     return [
-        _tuned("ug", grids),
-        _tuned("ag", constants),
-        _tuned("privtree", thresholds),
-        _tuned("quadtree", heights),
+        Contender(
+            f"{name}, best setting", tuple(dict.fromkeys(BenchSpec.of(name, s) for s in all_))
+        )
+        for name, all_ in tried.items()
     ]
 
 
@@ -149,11 +150,6 @@ def _choose(
 def rival_name(rival: Contender) -> str:
     """The name of a rival without what is said about its settings."""
     return FLOOR if rival.label == FLOOR else rival.specs[0].mechanism
-
-
-def _tuned(mechanism: str, settings: Sequence[Mapping[str, object]]) -> Contender:
-    specs = dict.fromkeys(BenchSpec.of(mechanism, setting) for setting in settings)
-    return Contender(f"{mechanism}, best setting", tuple(specs))
 
 
 def _quadtree_heights(domain: Domain) -> list[int]:
