@@ -85,8 +85,11 @@ class Store:
         self._rows: list[dict[str, Any]] = []
         self._written_at = time.monotonic()
         self._number = 0
-        if len(self._files()) > MOST_PARTS:
-            self._put_together()
+        files = self._files()
+        if len(files) > MOST_PARTS:
+            self._write(self.read())
+            for path in files:
+                path.unlink(missing_ok=True)
 
     def add(self, bench: Bench, outcome: Outcome) -> None:
         self._rows += _rows_of(bench, outcome)
@@ -118,12 +121,6 @@ class Store:
         self._number += 1
         name = f"{time.time_ns():020d}-{os.getpid()}-{self._number}.parquet"
         write_marked(table, self._parts / name, overwrite=False)
-
-    def _put_together(self) -> None:
-        files = self._files()
-        self._write(self.read())
-        for path in files:
-            path.unlink(missing_ok=True)
 
 
 class Results:
