@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from htf.errors import InputError
 from htf.forecasts.places import City, DataSet
@@ -129,8 +129,7 @@ class Lineup:
         return contenders(with_floors([*others, *trees]))
 
 
-@dataclass(frozen=True)
-class Design:
+class Design(NamedTuple):
     """The experiments to run on each data set, and what to draw and to judge."""
 
     scale: Scale
