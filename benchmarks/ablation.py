@@ -28,10 +28,9 @@ from htf.estimation import expectation, interpolation
 from htf.estimation.least_squares import LEAST_SQUARES, least_squares, nonnegative_least_squares
 from htf.forecasts.places import DataSet
 from htf.frame.domain import Domain
-from htf_bench.bench import Bench, Trial
 from htf_bench.datasets import built_in_sets, open_points
 from htf_bench.specs import read_spec
-from htf_bench.trials import run_trial
+from htf_bench.trials import Bench, Trial, run_trial
 from htf_bench.workloads import read_workload
 
 AREAS = ("random", "2%", "6%", "10%")

@@ -20,12 +20,11 @@ import numpy as np
 from htf import Domain, FrequencyMatrix
 from htf.forecasts.counting import ExactCounter
 from htf.forecasts.places import City
-from htf_bench.bench import Bench, Trial
 from htf_bench.metrics import METRICS
 from htf_bench.results import Store, read_results
 from htf_bench.runner import run_plan, run_trials
 from htf_bench.specs import BenchSpec
-from htf_bench.trials import Outcome, Plan, plan_trials
+from htf_bench.trials import Bench, Outcome, Plan, Trial, plan_trials
 from htf_bench.workloads import read_workload
 
 WORKLOADS = ("random", "2%", "6%", "10%")

@@ -41,7 +41,7 @@ from htf.forecasts.counting import ExactCounter
 from htf.forecasts.workloads import Boxes, read_workload
 from htf.frame.domain import FloatArray, IntArray
 from htf.ingest import reading
-from htf.ingest.points import read_records_per_person
+from htf.ingest.points import read_records_of_each
 from htf.ingest.reading import Reading
 from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, SHARES_OF_A_PERSON
 from htf.synthetic.visits import synthetic_visits
@@ -67,7 +67,7 @@ class Data:
         self.records = read_points(source, domain, ["lon", "lat"])
         self.total = int(self.records.exact_counts.sum())
         options = Reading(["lon", "lat"], user=user)
-        self.people = read_records_per_person(source, domain, options, MOST_RECORDS_OF_A_PERSON)
+        self.people = read_records_of_each(source, domain, options, MOST_RECORDS_OF_A_PERSON)
 
     def _read_kept(self, most: int) -> FrequencyMatrix:
         return read_points(

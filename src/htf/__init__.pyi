@@ -18,8 +18,8 @@ from htf.ingest.check import check_points as check_points
 from htf.ingest.layers import read_zones as read_zones
 from htf.ingest.points import read_people_by_box as read_people_by_box
 from htf.ingest.points import read_points as read_points
+from htf.ingest.points import read_records_per_person as read_records_per_person
 from htf.ingest.prior import read_prior as read_prior
-from htf.ingest.records import read_records_per_person as read_records_per_person
 from htf.maps.draw import draw as draw
 from htf.maps.layer import Layer as Layer
 from htf.mechanisms import make_mechanism as make_mechanism

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import wraps
 from itertools import pairwise, product
+from pathlib import Path
+from typing import NamedTuple
 
+from htf.files import write_text
 from htf.forecasts.accuracy import show_number
 from htf.forecasts.places import City
 from htf_bench.datasets import GaussianSet
-from htf_bench.judging import HELD, NOT_HELD, UNKNOWN, Comparison, Finding, Judge
+from htf_bench.judging import (
+    HELD,
+    IN_PART,
+    NOT_HELD,
+    UNDECIDED,
+    UNKNOWN,
+    Comparison,
+    Finding,
+    Judge,
+)
 from htf_bench.paper import (
     HTF,
     HTF_LOW,
@@ -19,62 +32,68 @@ from htf_bench.paper import (
     RANDOM,
     SIZES,
     STOP_COUNTS,
+    Design,
     stop_label,
     tree_labels,
 )
+from htf_bench.results import MARKING, Results
 from htf_bench.specs import UNIFORM
+from htf_bench.summary import table_of
 
 KD, QUAD, GRIDS = tree_labels("kdtree"), tree_labels("quadtree"), ("UG", "AG")
 RUN = (*KD, *QUAD, *GRIDS, "singular", UNIFORM, "privlet")  # the paper runs these besides HTF
 NEAR = 1.1  # times the least error still counts as near the optimum
 PAPERS_HEIGHTS = {"0.1": 15, "0.3": 16, "0.5": 17}
+Comparisons = Iterator[Comparison | None]
+Checks = Iterator[tuple[bool, str]]
 
 
-def beats_at_every_height(judge: Judge, tree: str) -> Finding:
+def weighed(compare: Callable[..., Comparisons]) -> Callable[..., Finding]:
+    """A function that finds what the comparisons come to."""
+    return wraps(compare)(lambda judge, *about: judge.weigh(compare(judge, *about)))
+
+
+def tallied(check: Callable[..., Checks]) -> Callable[..., Finding]:
+    """A function that finds what the checks come to."""
+    return wraps(check)(lambda judge, *about: judge.tally(check(judge, *about)))
+
+
+@weighed
+def beats_at_every_height(judge: Judge, tree: str) -> Comparisons:
     """Compare HTF at each height with the best of the trees of the same height."""
-
-    def compare() -> Iterator[Comparison | None]:
-        for epsilon in judge.epsilons:
-            for height, ours in judge.lineup.ladders.get(HTF, {}).items():
-                rivals = [
-                    judge.lineup.ladders[label][height]
-                    for label in tree_labels(tree)
-                    if height in judge.lineup.ladders.get(label, {})
-                ]
-                theirs = judge.results.best(judge.data_set, rivals, epsilon, RANDOM)
-                setting = f"ε {epsilon}, height {height}"
-                yield judge.compare(ours, theirs, epsilon, RANDOM, setting)
-
-    return judge.weigh(compare())
+    for epsilon in judge.epsilons:
+        for height, ours in judge.lineup.ladders.get(HTF, {}).items():
+            rivals = [
+                judge.lineup.ladders[label][height]
+                for label in tree_labels(tree)
+                if height in judge.lineup.ladders.get(label, {})
+            ]
+            theirs = judge.results.best(judge.data_set, rivals, epsilon, RANDOM)
+            setting = f"ε {epsilon}, height {height}"
+            yield judge.compare(ours, theirs, epsilon, RANDOM, setting)
 
 
+@weighed
 def beats_best(
     judge: Judge, labels: Sequence[str], epsilons: Sequence[str], workloads: Sequence[str]
-) -> Finding:
+) -> Comparisons:
     """Compare HTF at its own height with the best of the others."""
-
-    def compare() -> Iterator[Comparison | None]:
-        ours = judge.lineup.singles.get(HTF)
-        for epsilon, workload in product(epsilons, workloads):
-            rival = judge.best(labels, epsilon, workload)
-            if rival is not None:
-                setting = f"ε {epsilon}, {workload}, {rival[0]}"
-                yield judge.compare(ours, rival[1], epsilon, workload, setting)
-
-    return judge.weigh(compare())
+    ours = judge.ours
+    for epsilon, workload in product(epsilons, workloads):
+        rival = judge.best(labels, epsilon, workload)
+        if rival is not None:
+            setting = f"ε {epsilon}, {workload}, {rival[0]}"
+            yield judge.compare(ours, rival[1], epsilon, workload, setting)
 
 
-def beats_each(judge: Judge, labels: Iterable[str]) -> Finding:
+@weighed
+def beats_each(judge: Judge, labels: Iterable[str]) -> Comparisons:
     """Compare HTF at its own height with each of the others, at the lowest epsilon."""
-
-    def compare() -> Iterator[Comparison | None]:
-        ours = judge.lineup.singles.get(HTF)
-        for label in labels:
-            rival = judge.best([label], LOWEST_EPSILON, RANDOM)
-            if rival is not None:
-                yield judge.compare(ours, rival[1], LOWEST_EPSILON, RANDOM, rival[0])
-
-    return judge.weigh(compare())
+    ours = judge.ours
+    for label in labels:
+        rival = judge.best([label], LOWEST_EPSILON, RANDOM)
+        if rival is not None:
+            yield judge.compare(ours, rival[1], LOWEST_EPSILON, RANDOM, rival[0])
 
 
 def methods_the_paper_does_not_run(judge: Judge) -> list[str]:
@@ -82,60 +101,50 @@ def methods_the_paper_does_not_run(judge: Judge) -> list[str]:
     return [label for label in judge.lineup.singles if label not in known]
 
 
-def is_parabolic(judge: Judge, tree: str) -> Finding:
+@tallied
+def is_parabolic(judge: Judge, tree: str) -> Checks:
     """Whether the error is least at an inner height, and clearly larger at both ends."""
-
-    def check() -> Iterator[tuple[bool, str]]:
-        for epsilon, label in product(judge.epsilons, tree_labels(tree)):
-            means, ladder = judge.means(label, epsilon), judge.lineup.ladders.get(label, {})
-            if len(means) < 3:
-                continue
-            best, shallowest, deepest = min(means, key=means.__getitem__), min(means), max(means)
-            ends = [
-                judge.compare(ladder[best], ladder[end], epsilon, RANDOM, "")
-                for end in (shallowest, deepest)
-            ]
-            told = ", ".join(
-                f"{show_number(means[h])} % at {h}" for h in (shallowest, best, deepest)
-            )
-            yield all(end is not None and end.won for end in ends), f"ε {epsilon} {label}: {told}"
-
-    return judge.tally(check())
+    for epsilon, label in product(judge.epsilons, tree_labels(tree)):
+        means, ladder = judge.means(label, epsilon), judge.lineup.ladders.get(label, {})
+        if len(means) < 3:
+            continue
+        best, shallowest, deepest = min(means, key=means.__getitem__), min(means), max(means)
+        ends = [
+            judge.compare(ladder[best], ladder[end], epsilon, RANDOM, "")
+            for end in (shallowest, deepest)
+        ]
+        told = ", ".join(f"{show_number(means[h])} % at {h}" for h in (shallowest, best, deepest))
+        yield all(end is not None and end.won for end in ends), f"ε {epsilon} {label}: {told}"
 
 
-def avoids_overpartitioning(judge: Judge) -> Finding:
+@tallied
+def avoids_overpartitioning(judge: Judge) -> Checks:
     """Compare how much worse than its best the deepest tree is, for HTF and for the kd-trees."""
-
-    def check() -> Iterator[tuple[bool, str]]:
-        for epsilon in judge.epsilons:
-            rises = {
-                label: means[max(means)] / min(means.values())
-                for label in (HTF, *KD)
-                if (means := judge.means(label, epsilon))
-            }
-            if HTF in rises and len(rises) > 1:
-                least = min(rise for label, rise in rises.items() if label != HTF)
-                told = ", ".join(f"{label} {show_number(rise)}" for label, rise in rises.items())
-                text = f"ε {epsilon}: the deepest tree has this many times the least error: {told}"
-                yield rises[HTF] <= least, text
-
-    return judge.tally(check())
+    for epsilon in judge.epsilons:
+        rises = {
+            label: means[max(means)] / min(means.values())
+            for label in (HTF, *KD)
+            if (means := judge.means(label, epsilon))
+        }
+        if HTF in rises and len(rises) > 1:
+            least = min(rise for label, rise in rises.items() if label != HTF)
+            told = ", ".join(f"{label} {show_number(rise)}" for label, rise in rises.items())
+            text = f"ε {epsilon}: the deepest tree has this many times the least error: {told}"
+            yield rises[HTF] <= least, text
 
 
-def chooses_its_height_well(judge: Judge) -> Finding:
-    def check() -> Iterator[tuple[bool, str]]:
-        for epsilon in judge.epsilons:
-            means = judge.means(HTF, epsilon)
-            own = judge.mean(judge.lineup.singles.get(HTF), epsilon)
-            if means and not math.isnan(own):
-                best = min(means, key=means.__getitem__)
-                text = (
-                    f"ε {epsilon}: {show_number(own)} % at its own height "
-                    f"{judge.own_height(epsilon):.1f}, {show_number(means[best])} % at {best}"
-                )
-                yield own <= NEAR * means[best], text
-
-    return judge.tally(check())
+@tallied
+def chooses_its_height_well(judge: Judge) -> Checks:
+    for epsilon in judge.epsilons:
+        means = judge.means(HTF, epsilon)
+        own = judge.mean(judge.ours, epsilon)
+        if means and not math.isnan(own):
+            best = min(means, key=means.__getitem__)
+            text = (
+                f"ε {epsilon}: {show_number(own)} % at its own height "
+                f"{judge.own_height(epsilon):.1f}, {show_number(means[best])} % at {best}"
+            )
+            yield own <= NEAR * means[best], text
 
 
 def gains_most_at_low_epsilon(
@@ -145,7 +154,7 @@ def gains_most_at_low_epsilon(
     ratios = {}
     for epsilon in epsilons:
         rival = judge.best(labels, epsilon, RANDOM)
-        ours = judge.mean(judge.lineup.singles.get(HTF), epsilon)
+        ours = judge.mean(judge.ours, epsilon)
         if rival is not None and not math.isnan(ours):
             ratios[epsilon] = ours / judge.mean(rival[1], epsilon)
     if len(ratios) < 2:
@@ -155,28 +164,24 @@ def gains_most_at_low_epsilon(
     return judge.finding(HELD if held else NOT_HELD, told)
 
 
-def stops_best_at_50(judge: Judge) -> Finding:
-    def check() -> Iterator[tuple[bool, str]]:
-        for epsilon in judge.grid_epsilons:
-            specs = {n: judge.lineup.singles.get(stop_label(n)) for n in STOP_COUNTS}
-            means = {n: judge.mean(spec, epsilon) for n, spec in specs.items()}
-            if not any(map(math.isnan, means.values())):
-                told = ", ".join(f"{show_number(mean)} at {n}" for n, mean in means.items())
-                yield means[50] <= min(means.values()) * NEAR, f"ε {epsilon}: {told}"
-
-    return judge.tally(check())
+@tallied
+def stops_best_at_50(judge: Judge) -> Checks:
+    for epsilon in judge.grid_epsilons:
+        specs = {n: judge.lineup.singles.get(stop_label(n)) for n in STOP_COUNTS}
+        means = {n: judge.mean(spec, epsilon) for n, spec in specs.items()}
+        if not any(map(math.isnan, means.values())):
+            told = ", ".join(f"{show_number(mean)} at {n}" for n, mean in means.items())
+            yield means[50] <= min(means.values()) * NEAR, f"ε {epsilon}: {told}"
 
 
-def falls_with_epsilon(judge: Judge) -> Finding:
-    def check() -> Iterator[tuple[bool, str]]:
-        for label in (HTF, *GRIDS):
-            spec = judge.lineup.singles.get(label)
-            means = [judge.mean(spec, epsilon) for epsilon in judge.grid_epsilons]
-            if not any(map(math.isnan, means)):
-                falls = all(later < earlier for earlier, later in pairwise(means))
-                yield falls, f"{label}: {' → '.join(map(show_number, means))} %"
-
-    return judge.tally(check())
+@tallied
+def falls_with_epsilon(judge: Judge) -> Checks:
+    for label in (HTF, *GRIDS):
+        spec = judge.lineup.singles.get(label)
+        means = [judge.mean(spec, epsilon) for epsilon in judge.grid_epsilons]
+        if not any(map(math.isnan, means)):
+            falls = all(later < earlier for earlier, later in pairwise(means))
+            yield falls, f"{label}: {' → '.join(map(show_number, means))} %"
 
 
 def has_the_papers_heights(judge: Judge) -> Finding:
@@ -197,7 +202,7 @@ def gains_with_sparsity(judges: Sequence[Judge]) -> Finding:
     gains: dict[int, list[float]] = {}
     for judge in judges:
         rival = judge.best([*GRIDS, *QUAD], LOWEST_EPSILON, RANDOM)
-        ours = judge.mean(judge.lineup.singles.get(HTF), LOWEST_EPSILON)
+        ours = judge.mean(judge.ours, LOWEST_EPSILON)
         source = judge.source
         if isinstance(source, GaussianSet) and rival is not None and not math.isnan(ours):
             theirs = judge.mean(rival[1], LOWEST_EPSILON)
@@ -212,8 +217,7 @@ def gains_with_sparsity(judges: Sequence[Judge]) -> Finding:
     return Finding("Gaussian sets", HELD if grows else NOT_HELD, told)
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """The paper's words, how they are judged, and the judge's function."""
 
     section: str
@@ -344,3 +348,81 @@ SPARSITY = Claim(
     f"ε {LOWEST_EPSILON}. It should grow with σ.",
     lambda judge: judge.finding(UNKNOWN, "a claim about several data sets"),
 )
+
+
+# The page ---------------------------------------------------------------------------------------
+
+SIGNS = {HELD: "yes", IN_PART: "in part", NOT_HELD: "no", UNDECIDED: "undecided", UNKNOWN: "–"}
+
+PREFACE = """Errors are mean relative errors in %, given as mean ± standard deviation over the runs. A ratio below 1 favours HTF; its
+95 % interval is over the runs. "Won" or "lost" means that the interval excludes 1, "undecided" that it never does. HTF is
+`htf-paper` with the paper's settings. kd-trees and quadtrees stand at the height that did best, which nobody could know
+without the data. A quadtree of k levels stands at height 2k, as in the paper. Los Angeles is not public, so `city` is made
+up. On the Gaussian sets, heights are swept at ε 0.1 only.
+"""
+
+
+def judge_claims(design: Design, results: Results) -> list[tuple[Claim, list[Finding]]]:
+    """Every claim with a finding for each data set."""
+    judges = [Judge(data_set, design, results) for data_set in design.data_sets()]
+    judged = [(claim, [claim.judge(judge) for judge in judges]) for claim in CLAIMS]
+    return [*judged[:-1], (SPARSITY, [gains_with_sparsity(judges)]), judged[-1]]
+
+
+def write_claims(design: Design, results: Results, folder: Path, command: str) -> None:
+    text = claims_page(design, judge_claims(design, results), command)
+    write_text(folder / "claims.md", text, overwrite=True)
+
+
+def claims_page(design: Design, judged: Sequence[tuple[Claim, list[Finding]]], command: str) -> str:
+    names = [data_set.name for data_set in design.data_sets()]
+    runs = 1 + max(trial.run for trial in design.plan.trials)
+    parts = [
+        "# The claims of the HTF paper, measured\n",
+        "For researchers: each claim of the paper's Section 5, what was measured, and whether it held.\n",
+        f"**{MARKING}**\n",
+        f"Made by `{command}`: {runs} runs of {design.plan.bench.queries} queries for every setting.",
+        PREFACE,
+        *(f"* {note}" for note in design.notes),
+        _overview(judged, names),
+    ]
+    parts += [
+        _section(number, claim, findings) for number, (claim, findings) in enumerate(judged, 1)
+    ]
+    return "\n".join(parts)
+
+
+def _overview(judged: Sequence[tuple[Claim, list[Finding]]], names: Sequence[str]) -> str:
+    rows = [
+        "\n## Overview\n",
+        f"| | claim | {' | '.join(names)} |",
+        f"| ---: | --- |{' --- |' * len(names)}",
+    ]
+    for number, (claim, findings) in enumerate(judged, 1):
+        verdicts = {finding.data_set: SIGNS[finding.verdict] for finding in findings}
+        if (
+            len(findings) == 1 and findings[0].data_set not in names
+        ):  # about several data sets at once
+            verdicts = {names[0]: f"{SIGNS[findings[0].verdict]} ({findings[0].data_set})"}
+        cells = " | ".join(verdicts.get(name, "") for name in names)
+        rows.append(f"| {number} | {_shorten(claim.quote)} | {cells} |")
+    return "\n".join(rows) + "\n"
+
+
+def _section(number: int, claim: Claim, findings: Sequence[Finding]) -> str:
+    counts = Counter(finding.verdict for finding in findings)
+    told = ", ".join(f"{verdict} on {n}" for verdict, n in counts.items())
+    rows = [(finding.data_set, finding.verdict, finding.measured) for finding in findings]
+    return f"""
+## {number}. {claim.section}: {told}
+
+> {claim.quote}
+
+{claim.measure}
+
+{table_of(("data set", "held?", "measured"), rows)}
+"""
+
+
+def _shorten(text: str, most: int = 90) -> str:
+    return text if len(text) <= most else text[: most - 1].rsplit(" ", 1)[0] + " …"

@@ -1,4 +1,16 @@
-"""The data sets of the bench: the paper's Gaussian sets, the invented city, files of points, matrices."""
+"""The data sets of the bench: the paper's Gaussian sets, the invented city, files of points, matrices.
+
+The paper's synthetic data are one Gaussian cluster on a grid.
+
+[HTF, section 5.1]: "a cluster center is selected uniformly at random. Next, coordinates for each
+data point x and y are drawn from a Gaussian distribution", with standard deviations 20, 50 and 100.
+The paper leaves open what is fixed here:
+
+* the unit of the standard deviation: cells of the 1024 x 1024 grid;
+* the number of points: one million;
+* how six sets come from three deviations: two draws of the centre for each;
+* points that fall outside the map: drawn again, so that every set has the same size.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +26,13 @@ from htf.curator.frequency import FrequencyMatrix
 from htf.errors import InputError
 from htf.files import is_file
 from htf.forecasts.places import CITY, City, DataSet, PointsFile
-from htf.frame.domain import Axis, Domain
-from htf_bench import gaussian
+from htf.frame.domain import Axis, Domain, FloatArray
 
+CELLS = 1024
+POINTS = 1_000_000
+SIGMAS = (20, 50, 100)
+DRAWS = (1, 2)
+SEED = 2021
 MATRIX_SUFFIXES = (".npy", ".npz")
 
 
@@ -26,15 +42,15 @@ class GaussianSet(DataSet):
 
     sigma: int
     draw: int
-    points: int = gaussian.POINTS
-    cells: int = gaussian.CELLS
+    points: int = POINTS
+    cells: int = CELLS
 
     @property
     def domain(self) -> Domain:
-        return gaussian.gaussian_domain(self.cells)
+        return gaussian_domain(self.cells)
 
     def load(self) -> FrequencyMatrix:
-        return gaussian.gaussian_matrix(self.sigma, self.draw, self.points, self.cells)
+        return gaussian_matrix(self.sigma, self.draw, self.points, self.cells)
 
 
 @dataclass(frozen=True)
@@ -71,7 +87,7 @@ def built_in_sets() -> dict[str, DataSet]:
 
 
 def gaussian_sets(
-    sigmas: Sequence[int] = gaussian.SIGMAS, draws: Sequence[int] = gaussian.DRAWS
+    sigmas: Sequence[int] = SIGMAS, draws: Sequence[int] = DRAWS
 ) -> list[GaussianSet]:
     """The paper's six sets, `gaussian-20-1` to `gaussian-100-2`."""
     return [GaussianSet(f"gaussian-{s}-{d}", s, d) for s in sigmas for d in draws]
@@ -130,3 +146,31 @@ def _pick(content: Any, path: Path, key: str) -> NDArray[Any]:
                 f"there are {', '.join(keys)}"
             )
         return np.asarray(content[chosen])
+
+
+def gaussian_domain(cells: int = CELLS) -> Domain:
+    """A map whose coordinates are cells; it lies nowhere on Earth."""
+    return Domain((Axis("x", 0.0, float(cells), cells), Axis("y", 0.0, float(cells), cells)))
+
+
+def gaussian_matrix(
+    sigma: float, draw: int, points: int = POINTS, cells: int = CELLS
+) -> FrequencyMatrix:
+    """`points` points around a centre; the same for the same arguments."""
+    if not sigma > 0 or points < 0:
+        raise InputError(f"a Gaussian set needs sigma > 0 and points >= 0, got {sigma}, {points}")
+    generator = np.random.default_rng([SEED, round(1000 * sigma), draw])
+    centre = generator.uniform(0, cells, 2)
+    positions = np.empty((0, 2))
+    while len(positions) < points:
+        more = _draw_inside(generator, centre, sigma, cells, points - len(positions))
+        positions = np.concatenate([positions, more])
+    cell = np.floor(positions).astype(np.int64)
+    return FrequencyMatrix.from_cells(gaussian_domain(cells), cell.T)
+
+
+def _draw_inside(
+    generator: np.random.Generator, centre: FloatArray, sigma: float, cells: int, number: int
+) -> FloatArray:
+    drawn = generator.normal(centre, sigma, (number, 2))
+    return np.asarray(drawn[np.all((drawn >= 0) & (drawn < cells), axis=1)])

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from htf.base.figures import new_figure
 from htf.files import write_whole
 from htf.frame.domain import FloatArray
-from htf_bench.marking import CONSEQUENCE, WARNING
-from htf_bench.results import Results
+from htf_bench.results import CONSEQUENCE, WARNING, Results
 from htf_bench.specs import HEIGHT, BenchSpec
 from htf_bench.summary import Contender, Line, compare_all
 from htf_bench.trials import NO_WORKLOAD
@@ -33,8 +31,7 @@ DOTS_PER_INCH = 130
 RELATIVE_ERROR = "mean relative error, %"
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """One place on a curve: what was run, and where it stands along x."""
 
     x: float
@@ -42,8 +39,7 @@ class Point:
     epsilon: str
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """A line of a panel. `own` stands alone, at the height that the mechanism chose itself."""
 
     label: str
@@ -52,8 +48,7 @@ class Curve:
     own: tuple[BenchSpec, str] | None = None
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(NamedTuple):
     """One plot of a figure."""
 
     title: str
@@ -61,8 +56,7 @@ class Panel:
     curves: tuple[Curve, ...]
 
 
-@dataclass(frozen=True)
-class FigurePlan:
+class FigurePlan(NamedTuple):
     """The curves to draw, and thereby the trials to run."""
 
     name: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,7 @@ NOTHING = (
 LEAST_MOST_CELLS = 2**16  # no map need be coarser than 256 x 256
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """A grid over the domain, of `shape` cells as equal as whole cells of the domain allow."""
 
     cells: IntArray  # of the domain, per axis

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from htf.forecasts.accuracy import show_number, show_value
 from htf.forecasts.places import DataSet
 from htf.frame.domain import FloatArray
+from htf_bench.metrics import MRE
 from htf_bench.paper import HTF, HTF_LOW, RANDOM, Design
 from htf_bench.results import Results
 from htf_bench.specs import HEIGHT, BenchSpec
@@ -25,10 +26,10 @@ HELD, IN_PART, NOT_HELD = "held", "held in part", "did not hold"
 UNDECIDED, UNKNOWN = "undecided", "not measured"
 # Student's t for 95 % and 1, 2, … degrees of freedom.
 STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
+Spec = BenchSpec | None
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """The verdict of one data set on a claim."""
 
     data_set: str
@@ -36,8 +37,7 @@ class Finding:
     measured: str
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """Two errors under one setting, and their ratio with its 95 % interval."""
 
     setting: str
@@ -71,11 +71,14 @@ class Judge:
         self.lineup = design.lineups[source.name]
         self.epsilons, self.grid_epsilons = design.scale.epsilons, design.scale.grid_epsilons
 
-    def mean(self, spec: BenchSpec | None, epsilon: str, workload: str = RANDOM) -> float:
+    @property
+    def ours(self) -> Spec:
+        """HTF at its own height."""
+        return self.lineup.singles.get(HTF)
+
+    def mean(self, spec: Spec, epsilon: str, workload: str = RANDOM, metric: str = MRE) -> float:
         """The mean error; NaN if there are no results."""
-        if spec is None:
-            return math.nan
-        found = self.results.values(self.data_set, spec, epsilon, workload)
+        found = self.results.values(self.data_set, spec, epsilon, workload, metric)
         return float(found.mean()) if len(found) else math.nan
 
     def best(
@@ -93,15 +96,8 @@ class Judge:
         return None if found is None else (options[found], found)
 
     def compare(
-        self,
-        ours: BenchSpec | None,
-        theirs: BenchSpec | None,
-        epsilon: str,
-        workload: str,
-        setting: str,
+        self, ours: Spec, theirs: Spec, epsilon: str, workload: str, setting: str
     ) -> Comparison | None:
-        if ours is None or theirs is None:
-            return None
         mine = self.results.by_run(self.data_set, ours, epsilon, workload)
         other = self.results.by_run(self.data_set, theirs, epsilon, workload)
         pairs = common_runs(mine, other)
@@ -118,11 +114,7 @@ class Judge:
 
     def own_height(self, epsilon: str) -> float:
         """The height that HTF chose, a mean over the runs."""
-        spec = self.lineup.singles.get(HTF)
-        if spec is None:
-            return math.nan
-        found = self.results.values(self.data_set, spec, epsilon, NO_WORKLOAD, HEIGHT)
-        return float(found.mean()) if len(found) else math.nan
+        return self.mean(self.ours, epsilon, NO_WORKLOAD, HEIGHT)
 
     def finding(self, verdict: str, measured: str) -> Finding:
         return Finding(self.data_set, verdict, measured)

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from htf.errors import InputError
 from htf.forecasts.places import City, DataSet
 from htf.frame.domain import Domain
 from htf.mechanisms import registry
-from htf_bench.bench import Bench
 from htf_bench.datasets import GaussianSet, gaussian_sets
 from htf_bench.figures import Curve, FigurePlan, Panel, Point, draw_curves, draw_dots
 from htf_bench.results import Results
 from htf_bench.specs import ZERO, BenchSpec, deepest_height, height_ladder, with_floors
 from htf_bench.summary import Contender, contenders
-from htf_bench.trials import Plan, plan_trials
+from htf_bench.trials import Bench, Plan, plan_trials
 from htf_bench.workloads import read_workload
 
 if TYPE_CHECKING:
@@ -130,8 +129,7 @@ class Lineup:
         return contenders(with_floors([*others, *trees]))
 
 
-@dataclass(frozen=True)
-class Design:
+class Design(NamedTuple):
     """The experiments to run on each data set, and what to draw and to judge."""
 
     scale: Scale

@@ -20,12 +20,17 @@ import pyarrow.parquet as pq
 from htf.errors import InputError, OutputError
 from htf.files import is_same, lies_in, make_folder, write_whole
 from htf.frame.domain import FloatArray
-from htf_bench.bench import Bench
-from htf_bench.marking import MARKING
 from htf_bench.metrics import MRE
 from htf_bench.specs import BenchSpec, label_of
-from htf_bench.trials import Outcome, Plan, trial_key
+from htf_bench.trials import Bench, Outcome, Plan, trial_key
 
+# On every result of the bench.
+WARNING = "Computed from the exact data: NOT FOR PUBLICATION."
+CONSEQUENCE = (
+    "Choosing a mechanism, a grid or a bound by these results, on the very data that is to be "
+    "released, voids the privacy guarantee."
+)
+MARKING = f"{WARNING} {CONSEQUENCE}"
 FAILURE = "failure"
 PARTS, PART_FILES = "parts", "[0-9]*.parquet"
 SECONDS_BETWEEN_PARTS = 1.0
@@ -80,8 +85,11 @@ class Store:
         self._rows: list[dict[str, Any]] = []
         self._written_at = time.monotonic()
         self._number = 0
-        if len(self._files()) > MOST_PARTS:
-            self._put_together()
+        files = self._files()
+        if len(files) > MOST_PARTS:
+            self._write(self.read())
+            for path in files:
+                path.unlink(missing_ok=True)
 
     def add(self, bench: Bench, outcome: Outcome) -> None:
         self._rows += _rows_of(bench, outcome)
@@ -112,14 +120,7 @@ class Store:
         # The process number keeps two benches in one folder apart.
         self._number += 1
         name = f"{time.time_ns():020d}-{os.getpid()}-{self._number}.parquet"
-        marked = table.replace_schema_metadata({"warning": MARKING})
-        write_whole(self._parts / name, lambda path: pq.write_table(marked, path))
-
-    def _put_together(self) -> None:
-        files = self._files()
-        self._write(self.read())
-        for path in files:
-            path.unlink(missing_ok=True)
+        write_marked(table, self._parts / name, overwrite=False)
 
 
 class Results:
@@ -129,7 +130,7 @@ class Results:
         failed = pc.equal(kept["metric"], FAILURE)
         order = [(name, "ascending") for name in TIDY.names[:7]]
         tidy = kept.filter(pc.invert(failed)).select(TIDY.names)
-        self.table = tidy.sort_by(order).replace_schema_metadata({"warning": MARKING})
+        self.table = tidy.sort_by(order)
         self.failed = kept.filter(failed).drop_columns(["trial", "metric", "value", "workload"])
         self._values: dict[tuple[Any, ...], dict[int, float]] = {}
         for row in self.table.to_pylist():
@@ -137,14 +138,16 @@ class Results:
             self._values.setdefault(key, {})[row["run"]] = row["value"]
 
     def by_run(
-        self, data_set: str, spec: BenchSpec, epsilon: str, workload: str, metric: str = MRE
+        self, data_set: str, spec: BenchSpec | None, epsilon: str, workload: str, metric: str = MRE
     ) -> dict[int, float]:
         """The value of each run; empty where there is none."""
+        if spec is None:
+            return {}
         place = (data_set, spec.mechanism, spec.parameters_text, float(epsilon), workload, metric)
         return self._values.get(place, {})
 
     def values(
-        self, data_set: str, spec: BenchSpec, epsilon: str, workload: str, metric: str = MRE
+        self, data_set: str, spec: BenchSpec | None, epsilon: str, workload: str, metric: str = MRE
     ) -> FloatArray:
         return np.array(list(self.by_run(data_set, spec, epsilon, workload, metric).values()))
 
@@ -177,9 +180,8 @@ class Results:
         ]
 
     def write(self, folder: Path) -> None:
-        failed = self.failed.replace_schema_metadata({"warning": MARKING})
-        _write_table(self.table, folder / "results.parquet")
-        _write_table(failed, folder / "failures.parquet")
+        write_marked(self.table, folder / "results.parquet")
+        write_marked(self.failed, folder / "failures.parquet")
 
 
 def read_results(plan: Plan, kept: pa.Table, passing: Sequence[Outcome] = ()) -> Results:
@@ -215,9 +217,10 @@ def _rows_of(bench: Bench, outcome: Outcome) -> list[dict[str, Any]]:
     ]
 
 
-def _write_table(table: pa.Table, path: Path) -> None:
-    """Anew, when a bench goes on."""
-    write_whole(path, lambda unfinished: pq.write_table(table, unfinished), overwrite=True)
+def write_marked(table: pa.Table, path: Path, *, overwrite: bool = True) -> None:
+    """Write a table that says that it is not for publication: anew, when a bench goes on."""
+    marked = table.replace_schema_metadata({"warning": MARKING})
+    write_whole(path, lambda unfinished: pq.write_table(marked, unfinished), overwrite=overwrite)
 
 
 def _read_part(path: Path) -> pa.Table:

@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
-from htf_bench.bench import Bench, Trial
 from htf_bench.results import Results, Store, finished_trials, read_results
 from htf_bench.specs import BenchSpec
-from htf_bench.trials import Outcome, Plan, run_trial, trial_key
+from htf_bench.trials import Bench, Outcome, Plan, Trial, run_trial, trial_key
 
 # One thread a process: processes are what runs side by side, times are comparable, and sums of
 # floats do not depend on how many threads a library finds.
@@ -26,8 +25,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 TYPICAL_SECONDS = 0.4  # of a trial, before any has been timed
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(NamedTuple):
     """How far a bench is."""
 
     done: int
@@ -122,7 +120,7 @@ def _run_alone(bench: Bench, trial: Trial) -> Outcome:
 @contextmanager
 def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
     """Fresh processes, that hold the data set they are at. They finish the trial under way."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    before = {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ}
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
     fresh = multiprocessing.get_context("spawn")  # forking a process with threads may hang
     pool = ProcessPoolExecutor(jobs, mp_context=fresh, initializer=_start_worker)
@@ -130,11 +128,9 @@ def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
         yield pool
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in THREAD_VARIABLES:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 def _start_worker() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property
 from typing import Any, Self
 
 from htf.errors import InputError
@@ -55,10 +55,12 @@ class BenchSpec:
     def label(self) -> str:
         return ":".join([self.mechanism, *(f"{name}={value}" for name, value in self.settings)])
 
-    @property
+    @cached_property
     def parameters(self) -> dict[str, Any]:
         """Every parameter; of a floor or an office's method, too."""
-        return _parameters(self)
+        if self.mechanism == ZERO:
+            return {}
+        return (traditional(self) or self.make()).parameters()
 
     @property
     def parameters_text(self) -> str:
@@ -151,11 +153,3 @@ def label_of(mechanism: str, parameters: str) -> str:
         return mechanism
     chosen: dict[str, Any] = json.loads(parameters)
     return BenchSpec.of(mechanism, chosen).label
-
-
-@lru_cache(maxsize=4096)
-def _parameters(spec: BenchSpec) -> dict[str, Any]:
-    if spec.mechanism == ZERO:
-        return {}
-    old = traditional(spec)
-    return spec.make().parameters() if old is None else old.parameters()

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from htf.files import write_whole
+from htf.files import write_text
 from htf.forecasts.accuracy import show_value
 from htf.frame.domain import FloatArray
-from htf_bench.marking import MARKING
 from htf_bench.metrics import MEANINGS, METRICS, MRE, UNITS
-from htf_bench.results import Results
+from htf_bench.results import MARKING, Results
 from htf_bench.specs import UNIFORM, ZERO, BenchSpec, label_of
 from htf_bench.trials import Plan
 
@@ -22,8 +21,7 @@ FLOORS = (ZERO, UNIFORM)
 AUDIENCE = "For researchers: the errors of every mechanism, by data set, epsilon and workload."
 
 
-@dataclass(frozen=True)
-class Contender:
+class Contender(NamedTuple):
     """One entrant of a comparison: a mechanism, or a tree at the best of several heights."""
 
     label: str
@@ -34,8 +32,7 @@ class Contender:
         return self.label in FLOORS
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One contender's values over the workloads: a mean, a spread and the spec for each."""
 
     contender: Contender
@@ -83,9 +80,7 @@ def compare_all(
             for workload in workloads
         )
         values = tuple(
-            np.empty(0)
-            if spec is None
-            else results.values(data_set, spec, epsilon, workload, metric)
+            results.values(data_set, spec, epsilon, workload, metric)
             for spec, workload in zip(chosen, workloads, strict=True)
         )
         if any(len(found) for found in values):
@@ -119,8 +114,8 @@ def write_summary(
             if rows:
                 table = table_of(("ε", "mechanism", *(f">{name}" for name in workloads)), rows)
                 parts.append(f"\n## {data_set}: {metric} ({UNITS[metric]})\n\n{table}\n")
-    write_text(folder / "summary.md", "\n".join(parts))
-    write_text(folder / "README.md", _readme(results, plan, command))
+    write_text(folder / "summary.md", "\n".join(parts), overwrite=True)
+    write_text(folder / "README.md", _readme(results, plan, command), overwrite=True)
 
 
 def table_of(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -153,10 +148,3 @@ Made by `{command}`, with {bench.queries} boxes per workload and seed {bench.see
 
 {table_of(("mechanism", ">median seconds of a release"), rows)}
 """
-
-
-def write_text(path: Path, text: str) -> None:
-    def write(unfinished: Path) -> None:
-        unfinished.write_text(text, encoding="utf-8")
-
-    write_whole(path, write, overwrite=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -31,8 +31,7 @@ from htf_bench.mechanisms.hdmm import minimise
 MOST_STEPS = 500  # by far, to the chances of a table
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """Published counts of the squares of a grid, each spread evenly over its square."""
 
     edges: tuple[IntArray, IntArray]  # in cells

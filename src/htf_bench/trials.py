@@ -1,4 +1,11 @@
-"""What a trial of the bench gives: how far the answers of one release are off, for every workload and metric."""
+"""A trial: one release of one data set by one mechanism at one epsilon, with the queries of every workload.
+
+What it gives is how far the answers of the release are off, for every workload and metric.
+
+Seeds follow from the bench's seed and their purpose, so that a trial gives the same result whenever and
+wherever it runs, and whatever else runs. Queries depend on the workload and the run: all mechanisms get the
+same queries, and are compared in pairs.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +15,22 @@ import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
+from htf.curator.frequency import FrequencyMatrix
 from htf.errors import HtfError
-from htf.forecasts.counting import answer_boxes
+from htf.forecasts.counting import ExactCounter, answer_boxes
 from htf.forecasts.places import DataSet
-from htf.forecasts.workloads import Boxes, derive_seeds
-from htf.frame.domain import FloatArray
+from htf.forecasts.workloads import Boxes, Workload, derive_seeds
+from htf.frame.domain import FloatArray, IntArray
 from htf.mechanisms import registry
+from htf.publication import publish
 from htf.release.release import Release
-from htf_bench import bench as benches
-from htf_bench.bench import Bench, Trial, answer_all, draw_questions, load_once
 from htf_bench.datasets import fingerprint
-from htf_bench.map_metrics import measure_maps
-from htf_bench.metrics import measure_errors
+from htf_bench.metrics import measure_errors, measure_maps
 from htf_bench.specs import HEIGHT, ZERO, BenchSpec, traditional
 from htf_bench.traditional import TRADITIONAL, Table
 from htf_bench.workloads import WholeMap
@@ -34,7 +41,25 @@ NO_WORKLOAD = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Bench:
+    """The settings that all trials of a run share."""
+
+    workloads: tuple[Workload, ...]
+    queries: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One release to make and to judge, or what stands in its place."""
+
+    data_set: DataSet
+    spec: BenchSpec
+    epsilon: str
+    run: int
+
+
+class Outcome(NamedTuple):
     """The result of a trial: errors as (workload, metric, value), or the reason why there are none."""
 
     trial: Trial
@@ -46,8 +71,7 @@ class Outcome:
     is_lasting: bool = True  # whether trying again would give the same
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """A bench and its trials."""
 
     bench: Bench
@@ -99,7 +123,10 @@ def _measure(bench: Bench, trial: Trial, started: float) -> Outcome:
     seconds = time.perf_counter() - released
     values: list[tuple[str, str, float]] = []
     answering = time.perf_counter()
-    answers = answer_all(partial(_answer, release), [boxes for boxes, _ in asked])
+    # All are asked at once, because one table serves them all.
+    low, high = (np.concatenate([getattr(b, edge) for b, _ in asked]) for edge in ("low", "high"))
+    ends = np.cumsum([len(boxes) for boxes, _ in asked])[:-1]
+    answers = np.split(_answer(release, Boxes(low, high)), ends)
     answering_seconds = time.perf_counter() - answering
     records = int(load_once(trial.data_set).exact_counts.sum())
     for workload, (_, exact_counts), answer in zip(bench.workloads, asked, answers, strict=True):
@@ -114,21 +141,48 @@ def _measure(bench: Bench, trial: Trial, started: float) -> Outcome:
 
 
 def make_release(bench: Bench, trial: Trial) -> Release | Table | None:
-    """A release; None if there is nothing to make. Of what statistical offices did before, a table."""
-    if trial.spec.mechanism == ZERO:
+    """A release with seeded noise, the same whenever the trial is made, which is never private; None if there is nothing
+    to make. Of what statistical offices did before, a table."""
+    name, spec = trial.data_set.name, trial.spec
+    if spec.mechanism == ZERO:
         return None
-    old = traditional(trial.spec)
-    if old is None:
-        return benches.make_release(bench, trial)
-    words = (trial.data_set.name, trial.spec.label, trial.run)
-    seeds = derive_seeds(bench.seed, "keys", *words)
-    return old.publish(load_once(trial.data_set), np.random.default_rng(seeds))
+    matrix, old = load_once(trial.data_set), traditional(spec)
+    if old is not None:
+        seeds = derive_seeds(bench.seed, "keys", name, spec.label, trial.run)
+        return old.publish(matrix, np.random.default_rng(seeds))
+    seeds = derive_seeds(bench.seed, "noise", name, spec.label, trial.epsilon, trial.run)
+    state = seeds.generate_state(2, np.uint64)
+    noise = f"seeded:{int(state[0]) << 64 | int(state[1])}"
+    return publish(matrix, trial.epsilon, spec.make(), noise=noise)
 
 
 def _answer(release: Release | Table | None, boxes: Boxes) -> FloatArray:
     if release is None:
         return np.zeros(len(boxes))
     return release.answer(boxes) if isinstance(release, Table) else answer_boxes(release, boxes)
+
+
+@lru_cache(maxsize=1)  # trials come one data set after another
+def load_once(data_set: DataSet) -> FrequencyMatrix:
+    return data_set.load()
+
+
+@lru_cache(maxsize=1)
+def _counter(data_set: DataSet) -> ExactCounter:
+    return ExactCounter(load_once(data_set))
+
+
+@lru_cache(maxsize=2)  # two runs, since processes do not end together
+def draw_questions(bench: Bench, data_set: DataSet, run: int) -> list[tuple[Boxes, IntArray]]:
+    """The boxes of each workload and their true counts."""
+    matrix, counter = load_once(data_set), _counter(data_set)
+    drawn = [
+        workload.draw(
+            matrix, bench.queries, derive_seeds(bench.seed, "queries", workload.text, run)
+        )
+        for workload in bench.workloads
+    ]
+    return [(boxes, counter.count(boxes)) for boxes in drawn]
 
 
 def check_data(bench: Bench, data_set: DataSet) -> None:

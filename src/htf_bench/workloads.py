@@ -4,7 +4,7 @@
 | --- | --- |
 | `places-8` | squares of 8 x 8 cells that hold a record, and lie inside the map. Drawn from the sensitive data |
 | `places` | stands for places-2, places-4, … places-64 |
-| `grid-32` | all squares of a grid of 32 x 32 over the map, for the distances of whole maps (htf_bench.map_metrics) |
+| `grid-32` | all squares of a grid of 32 x 32 over the map, for the distances of whole maps (htf_bench.metrics) |
 | `file:boxes.csv` | boxes of a file with columns west, south, east, north |
 
 Squares of `places` are whole cells. Each is moved by a random number of cells, so that its record may be anywhere

@@ -18,8 +18,7 @@ import pytest
 from htf.cli.main import run
 from htf.forecasts.places import City
 from htf_bench.cli.experiments import progress_of_trials
-from htf_bench.marking import CONSEQUENCE, WARNING
-from htf_bench.results import PART_FILES, PARTS
+from htf_bench.results import CONSEQUENCE, PART_FILES, PARTS, WARNING
 from htf_bench.specs import label_of
 from support import wait_for
 

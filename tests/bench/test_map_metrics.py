@@ -12,8 +12,7 @@ from htf import FrequencyMatrix
 from htf.errors import InputError
 from htf.forecasts.places import City
 from htf.forecasts.workloads import Boxes
-from htf_bench.bench import Bench, Trial
-from htf_bench.map_metrics import (
+from htf_bench.metrics import (
     HELLINGER,
     MAP_METRICS,
     MORAN,
@@ -24,7 +23,7 @@ from htf_bench.map_metrics import (
 )
 from htf_bench.specs import BenchSpec, label_of, read_spec, traditional
 from htf_bench.traditional import CellKey, Rounding, Table, p_table
-from htf_bench.trials import run_trial
+from htf_bench.trials import Bench, Trial, run_trial
 from htf_bench.workloads import read_workload
 from support import city_matrix, dense, grid
 

@@ -19,13 +19,16 @@ from htf.files import UNFINISHED
 from htf.forecasts.accuracy import show_number, show_value
 from htf.forecasts.places import City
 from htf_bench import results as results_module
-from htf_bench.bench import Bench, Trial
-from htf_bench.claims import CLAIMS, SPARSITY, gains_with_sparsity, is_parabolic
-from htf_bench.claims_page import claims_page, judge_claims
-from htf_bench.datasets import GaussianSet, gaussian_sets, is_matrix, open_matrix
-from htf_bench.gaussian import gaussian_matrix
+from htf_bench.claims import (
+    CLAIMS,
+    SPARSITY,
+    claims_page,
+    gains_with_sparsity,
+    is_parabolic,
+    judge_claims,
+)
+from htf_bench.datasets import GaussianSet, gaussian_matrix, gaussian_sets, is_matrix, open_matrix
 from htf_bench.judging import HELD, NOT_HELD, UNDECIDED, UNKNOWN, Judge, ratio_interval
-from htf_bench.marking import MARKING
 from htf_bench.paper import (
     FULL,
     HTF,
@@ -37,7 +40,7 @@ from htf_bench.paper import (
     plan_paper,
     tree_label,
 )
-from htf_bench.results import Results, Store, finished_trials, read_results
+from htf_bench.results import MARKING, Results, Store, finished_trials, read_results
 from htf_bench.runner import run_plan, run_trials, trials_to_do
 from htf_bench.specs import (
     ZERO,
@@ -49,7 +52,7 @@ from htf_bench.specs import (
     read_specs,
 )
 from htf_bench.summary import compare_all, contenders
-from htf_bench.trials import Outcome, Plan, plan_trials, run_trial, trial_key
+from htf_bench.trials import Bench, Outcome, Plan, Trial, plan_trials, run_trial, trial_key
 from htf_bench.workloads import read_workload
 
 DOMAIN = Domain.from_bounds(0, 0, 1, 1, 1024)
@@ -169,7 +172,7 @@ def test_a_failure_is_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise MemoryError("a point at 51.4778901")
 
-    monkeypatch.setattr("htf_bench.bench.publish", fail)
+    monkeypatch.setattr("htf_bench.trials.publish", fail)
     outcome = run_trial(BENCH, Trial(SMALL, BenchSpec.of("htf-paper"), "0.1", 0))
     assert outcome.failure.startswith("MemoryError in fail")
     assert "51.4" not in outcome.failure

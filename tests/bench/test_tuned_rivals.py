@@ -9,17 +9,24 @@ import pyarrow.parquet as pq
 import pytest
 
 from htf import Domain, InputError
-from htf_bench.bench import Bench, Trial
 from htf_bench.datasets import GaussianSet
 from htf_bench.judging import ratio_interval
-from htf_bench.marking import MARKING
 from htf_bench.metrics import MRE
-from htf_bench.results import Results, Store, read_results
+from htf_bench.results import MARKING, Results, Store, read_results
 from htf_bench.specs import ZERO, BenchSpec, read_spec
 from htf_bench.summary import Contender
-from htf_bench.trials import Outcome, Plan
-from htf_bench.tuned import Comparison, compare_with_rivals, floor_rival, judged_specs, tuned_rivals
-from htf_bench.tuned_page import conclusions, rivals_page, table_rows, write_rivals
+from htf_bench.trials import Bench, Outcome, Plan, Trial
+from htf_bench.tuned import (
+    Comparison,
+    compare_with_rivals,
+    conclusions,
+    floor_rival,
+    judged_specs,
+    rivals_page,
+    table_rows,
+    tuned_rivals,
+    write_rivals,
+)
 from htf_bench.workloads import read_workload
 
 SMALL = GaussianSet("small", 5, 1, points=5000, cells=64)

@@ -21,7 +21,6 @@ import shapely
 
 from htf import Axis, Domain, InputError, Names, read_people_by_box, read_points, read_zones
 from htf.frame.names import Outlines
-from htf.ingest import placing
 from support import NaiveRecord, counted, exact_zone, naive_counts, naive_shares
 
 GENERATOR = np.random.default_rng(4)
@@ -229,7 +228,7 @@ def test_in_spark(name: str, case: str, folder: Path) -> None:
 def test_long_lists_are_looked_up_alike(
     name: str, folder: Path, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(placing, "MOST_COMPARED", 1)
+    monkeypatch.setattr("htf.ingest.rows.MOST_COMPARED", 1)
     check(folder / "trips.parquet", name, "people")
     check(folder / "trips.csv", name, "records", strips=True)
     check(folder / "trips.parquet", name, "people", engine="spark")

@@ -32,7 +32,7 @@ def spent_on_paths(release: Release) -> IntArray:
 def test_budget_of_each_level(height: int, geometric: bool) -> None:
     """Cormode et al.: eps_i = 2^((h-i)/3) eps (2^(1/3) - 1) / (2^((h+1)/3) - 1), or
     eps / (h + 1); 85 % for the counts, 15 % for the medians of h levels."""
-    budget = PathBudget(Epsilon.of("0.1"), height, 0.15, geometric=geometric)
+    budget = PathBudget(Epsilon.of("0.1"), height, 0.15, "geo" if geometric else "uniform")
     ratio = 2 ** (1 / 3)
     for i in range(height + 1):
         share = 1 / (height + 1)

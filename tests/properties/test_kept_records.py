@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from htf import Axis, Domain, InputError, Protection, read_points
 from htf.ingest.people import CELL, PERSON, TIME, count_kept, count_records, records_of_each
-from htf.ingest.points import read_records_per_person
+from htf.ingest.points import read_records_of_each
 from htf.ingest.reading import Reading
 from support import NaiveRecord, counted, naive_counts
 from telling import examples
@@ -191,7 +191,7 @@ def test_people_are_counted_by_how_many_records_they_have(most: int, once_per: s
     """Inside the bounds, and after the records of a slot were taken for one."""
     records = some_records(40)
     reading = Reading(["x", "y"], user="who", time="at", once_per=once_per)
-    found = read_records_per_person(as_table(records), DOMAIN, reading, most)
+    found = read_records_of_each(as_table(records), DOMAIN, reading, most)
     slot = {"day": 86_400, "all": 10**9}.get(once_per or "", 1)
     own: dict[str, list[Any]] = {}
     for x, y, who, at in records:
@@ -217,7 +217,7 @@ def test_people_are_bounded_only_where_they_are_named() -> None:
         with pytest.raises(InputError, match=says):
             read_points(table, DOMAIN, ["x", "y"], **options)
     with pytest.raises(InputError, match="the column of people"):
-        read_records_per_person(table, DOMAIN, Reading(["x", "y"]), 3)
+        read_records_of_each(table, DOMAIN, Reading(["x", "y"]), 3)
     kept = read_points(table, DOMAIN, ["x", "y"], user="who", max_records=2, once_per="all")
     assert kept.protection == Protection("person", 2, "all")
     assert read_points(table, DOMAIN, ["x", "y"]).protection == Protection()

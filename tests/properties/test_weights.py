@@ -30,7 +30,7 @@ from htf.curator.contributions import parts_by_mark
 from htf.curator.frequency import WeighedRecords
 from htf.curator.noise import SeededNoise
 from htf.estimation.activity_bounds import records_beyond_bounds
-from htf.ingest.points import read_records_per_person
+from htf.ingest.points import read_records_of_each
 from htf.ingest.reading import Reading
 from htf.mechanisms import registry
 from htf.privacy.activity import PARTS, Activity
@@ -229,7 +229,7 @@ def test_one_person_moves_the_activity_of_sums_by_one(
         names = ("x", "y", "who", "at", "weight")
         arrays = {n: pa.array(c, k) for n, c, k in zip(names, columns, kinds, strict=True)}
         own = replace(reading, columns=["x", "y"])
-        each = read_records_per_person(pa.table(arrays), DOMAIN, own, most, **TOLD)
+        each = read_records_of_each(pa.table(arrays), DOMAIN, own, most, **TOLD)
         return each, parts_by_mark(RecordsPerPerson(each, None, "weight", limit))
 
     each, more = parts(records)

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from htf import Axis, Domain, InputError, Names, read_points
-from htf.ingest import placing
-from htf.ingest.categories import read_category
+from htf.ingest.layers import read_category
 from support import counted
 
 
@@ -78,7 +77,7 @@ def test_texts_are_compared_letter_by_letter(
 ) -> None:
     """Missing texts are in no cell, not even in that of all others."""
     if by_function:
-        monkeypatch.setattr(placing, "MOST_COMPARED", 1)
+        monkeypatch.setattr("htf.ingest.rows.MOST_COMPARED", 1)
     domain = Domain((Axis.named("kind", Names.of({"kind": KINDS}, rest=rest)),))
     wanted = {(0,): 1, (1,): 2} | ({} if rest is None else {(3,): 3})
     assert counted(read_points(pa.table({"kind": TEXTS}), domain)) == wanted
@@ -110,7 +109,7 @@ def test_one_record_more_changes_one_cell_by_one(
     one: str | None, by_function: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if by_function:
-        monkeypatch.setattr(placing, "MOST_COMPARED", 1)
+        monkeypatch.setattr("htf.ingest.rows.MOST_COMPARED", 1)
     domain = Domain((Axis.named("kind", Names.of({"kind": KINDS}, rest="other")),))
     without = counted(read_points(pa.table({"kind": ["tram", "x"]}), domain))
     added = counted(read_points(pa.table({"kind": ["tram", one, "x"]}), domain))

@@ -39,11 +39,10 @@ from htf.forecasts.workloads import read_workload
 from htf.frame.division import Division
 from htf.frame.domain import IntArray
 from htf.release.file import is_release
-from htf_bench.bench import Bench, Trial
 from htf_bench.datasets import GaussianSet
 from htf_bench.metrics import MRE
 from htf_bench.specs import BenchSpec
-from htf_bench.trials import run_trial
+from htf_bench.trials import Bench, Trial, run_trial
 from support import city_matrix, dense, grid
 
 SMALL = GaussianSet("small", 5, 1, points=20_000, cells=64)

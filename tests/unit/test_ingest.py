@@ -23,7 +23,7 @@ from htf.curator.frequency import MOST_RECORDS
 from htf.errors import NothingInsideError
 from htf.ingest.engines import Engine, open_duckdb
 from htf.ingest.people import CELL
-from htf.ingest.points import _to_matrix, read_matrix, read_records_per_person
+from htf.ingest.points import _to_matrix, read_matrix, read_records_of_each
 from htf.ingest.reading import Reading
 from htf.ingest.rows import cell_of
 from htf.ingest.sources import Source
@@ -358,7 +358,7 @@ def test_a_file_that_changes_before_the_end_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="changed while it was read"):
             read_matrix(path, DOMAIN, replace(reading, max_records=2), **options)
     with pytest.raises(InputError, match="changed while it was read"):
-        read_records_per_person(path, DOMAIN, reading, 2, progress=change)
+        read_records_of_each(path, DOMAIN, reading, 2, progress=change)
     assert read_matrix(path, DOMAIN, replace(reading, max_records=2)).exact_counts.tolist() == [1]
 
 

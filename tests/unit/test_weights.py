@@ -32,7 +32,7 @@ from htf.curator.contributions import RecordsPerPerson
 from htf.curator.frequency import WeighedRecords
 from htf.curator.noise import ScriptedNoise
 from htf.errors import ReleaseFileError
-from htf.ingest.points import read_records_per_person
+from htf.ingest.points import read_records_of_each
 from htf.ingest.reading import Reading
 from htf.privacy.activity import Activity
 from htf.privacy.clipping import Clipped
@@ -184,8 +184,8 @@ def test_weights_of_zero_are_weights() -> None:
 def test_records_without_a_weight_are_not_records_of_a_person() -> None:
     """Of weights, the activity is about what they come to, each at most the limit."""
     reading = Reading(user="taxi", max_records=2, weight="passengers", max_weight=6)
-    assert read_records_per_person(RIDES, DOMAIN, reading, 9).tolist() == [0] * 6 + [1, 0, 0]
-    assert read_records_per_person(RIDES, DOMAIN, reading, 5).tolist() == [0] * 4 + [1]
+    assert read_records_of_each(RIDES, DOMAIN, reading, 9).tolist() == [0] * 6 + [1, 0, 0]
+    assert read_records_of_each(RIDES, DOMAIN, reading, 5).tolist() == [0] * 4 + [1]
 
 
 # --- cut records -------------------------------------------------------------------------------------

@@ -106,10 +106,10 @@ class MadeUp:
             weighed = WeighedRecords(int(np.sum(~above)), int(np.sum(above)))
         return self.on(domain, counts, unit, weighed)
 
-    def read_records_per_person(
+    def read_records_of_each(
         self, _source: Any, _domain: Domain, _reading: Reading, most: int, /, **_: Any
     ) -> IntArray:
-        """As htf.ingest.points.read_records_per_person."""
+        """As htf.ingest.points.read_records_of_each."""
         assert self.each is not None
         return RecordsPerPerson.from_records(self.each, most).exact_persons
 

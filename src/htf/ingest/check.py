@@ -1,11 +1,13 @@
 """Looks at a source of points before a release, for the curator's eyes only. Sensitive: nothing here has noise.
 
 It reads points as a release does, with the same expressions. But it may guess what a release must not: columns, the
-encoding, decimal signs and the form of times. Its guesses become a command for the curator to judge.
+encoding, decimal signs and the form of times. A release never guesses these from records, because one record could then
+change how all others are read. Here the guesses become a command for the curator to judge.
 """
 
 from __future__ import annotations
 
+import codecs
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,23 +19,36 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from htf.base import arguments
 from htf.base.options import words_of
 from htf.errors import InputError
 from htf.frame.axis import PLACE
 from htf.frame.domain import Domain, check_domain
-from htf.ingest import columns, looking
+from htf.ingest import columns, text
 from htf.ingest import expressions as ex
+from htf.ingest.columns import like, likely_pairs
 from htf.ingest.engines import Progress
-from htf.ingest.reading import POINT, Reading
-from htf.ingest.rows import Rows, open_rows, places_in, within
+from htf.ingest.listing import Listing, Piece
+from htf.ingest.reading import COMMA, POINT, Reading
+from htf.ingest.remarks import EYES_ONLY, count_inside, count_unread, describe
+from htf.ingest.rows import Rows, open_rows, within
 from htf.ingest.sources import Source, is_arrays, listed, open_source
-from htf.ingest.text import Needed
+from htf.ingest.text import Needed, plain
 from htf.ingest.time_formats import likely_formats
-from htf.ingest.unread import EYES_ONLY, count_unread, describe
 
 POINTS = "points"
+NUMBER = re.compile(ex.NUMBER.replace(r"\z", r"\Z"))
+WITH_COMMA = re.compile(ex.NUMBER.replace(r"\.", ",").replace(r"\z", r"\Z"))
+WHOLE = re.compile(ex.WHOLE.replace(r"\z", r"\Z"))
+TIME = re.compile(ex.TIME.replace(r"\z", r"\Z"))
+ENOUGH = 0.8  # of lines or values that must agree with a guess
+LINES_AFTER = 20
+MOST_TOTALS = 5  # lines at the end
+WHOLE_NUMBERS, NUMBERS, COMMA_NUMBERS = "whole numbers", "numbers", "numbers with decimal commas"
+TIMES, TEXT, NOTHING = "times", "text", "nothing"
+LEAST_SECONDS = 1e8  # a number of seconds since 1970 that is a likely time: March 1973
 TRIED = 1000  # rows, before a charge
 SAMPLE = 2000  # rows that show the kinds of columns
 QUANTILES = {"median": 0.5, "90 %": 0.9, "99 %": 0.99, "most": 1.0}
@@ -231,19 +246,19 @@ def check_source(
     if domain is not None and len(named) != len(columns.inputs(check_domain(domain))):
         domain = Domain(domain.axes[: 1 if domain.axes[0].inputs == PLACE else 2], domain.crs)
     arguments.function(progress, "progress")
-    looked: looking.Looked | None = None
+    looked: Looked | None = None
     used = _of_arrays(source, reading) if is_arrays(source) else reading
     with listed(source, reading.table) as listing:
         if listing is not None and listing.is_text:
             there = columns.columns_in(used.columns or (), used.others, ())
-            looked = looking.look(listing, used, there)
+            looked = look(listing, used, there)
             used = looked.reading
         try:
             rows, check = _look_at(source, domain, used, looked, progress)
         except InputError:
             if listing is None or looked is None or used.skip_last:
                 raise
-            totals = looking.totals_after(listing, looked)
+            totals = totals_after(listing, looked)
             if not totals:
                 raise
             used = replace(used, skip_last=totals)
@@ -268,7 +283,7 @@ def _look_at(
     source: Any,
     domain: Domain | None,
     reading: Reading,
-    looked: looking.Looked | None,
+    looked: Looked | None,
     progress: Progress | None,
 ) -> tuple[Rows, PointsCheck]:
     """What is found, and the rows as they were read."""
@@ -313,7 +328,7 @@ def _look_at(
 
 
 @contextmanager
-def _opened(source: Any, reading: Reading, looked: looking.Looked | None) -> Iterator[Source]:
+def _opened(source: Any, reading: Reading, looked: Looked | None) -> Iterator[Source]:
     wanted, others = list(reading.columns or ()), reading.others
 
     def has_columns(header: Sequence[str]) -> bool:
@@ -344,7 +359,7 @@ def _seen(opened: Source) -> _Seen:
     else:
         sample = opened.engine.run(opened.select(names).limit(SAMPLE), opened.name)
     if opened.text:
-        kinds = {name: looking.kind_of(_texts(sample[name])) for name in names}
+        kinds = {name: kind_of(_texts(sample[name])) for name in names}
     else:
         kinds = {name: str(kind) for name, kind in opened.select(names).schema().items()}
     points = {} if opened.geometry is None else {opened.geometry: POINTS}
@@ -378,7 +393,7 @@ def _guessed(opened: Source, seen: _Seen, reading: Reading, domain: Domain | Non
         likely = named_so or [name for name in times if not _is_number(kinds[name])]
         reading = replace(reading, time=next(iter(likely), None))
     if opened.text and reading.decimal == POINT:
-        reading = replace(reading, decimal=looking.decimal_of([kinds[name] for name in places]))
+        reading = replace(reading, decimal=decimal_of([kinds[name] for name in places]))
     reading = _with_form(reading, seen, there)
     used = columns.columns_in([field.column for field in fields], reading.others, there)
     opened = replace(opened, decimal=reading.decimal).called(used)
@@ -392,25 +407,25 @@ def _with_form(reading: Reading, seen: _Seen, there: Sequence[str]) -> Reading:
     name = columns.like(reading.time, there) or reading.time
     values = seen.sample.get(name, ())
     texts = _texts(values)
-    if texts and seen.kinds[name] != looking.TIMES and (forms := likely_formats(texts)):
+    if texts and seen.kinds[name] != TIMES and (forms := likely_formats(texts)):
         return replace(reading, time_format=forms[0])
     numbers = _as_numbers(values)
     if len(numbers) and reading.time_unit == "s":
-        return replace(reading, time_unit=looking.unit_of(float(np.median(numbers))))
+        return replace(reading, time_unit=unit_of(float(np.median(numbers))))
     return reading
 
 
 def _is_time(kind: str, values: Any) -> bool:
-    if kind.startswith((looking.TIMES, "timestamp", "date")):
+    if kind.startswith((TIMES, "timestamp", "date")):
         return True
     if not _is_number(kind):
         return False
     numbers = _as_numbers(() if values is None else values)
-    return len(numbers) > 0 and bool(np.median(numbers) >= looking.LEAST_SECONDS)
+    return len(numbers) > 0 and bool(np.median(numbers) >= LEAST_SECONDS)
 
 
 def _is_number(kind: str) -> bool:
-    of_text = (looking.WHOLE_NUMBERS, looking.NUMBERS)
+    of_text = (WHOLE_NUMBERS, NUMBERS)
     return kind in of_text or kind.startswith(("int", "uint", "float"))
 
 
@@ -465,7 +480,7 @@ def _count(rows: Rows, domain: Domain | None, progress: Progress | None) -> dict
     counts = {name: _number(first[0]) for name, first in found.items()}
     if domain is not None:
         for name, asked in (("inside", rows), ("swapped", rows.swapped)):
-            counts[name] = (counts[name] or 0) if is_plain else _count_inside(asked)
+            counts[name] = (counts[name] or 0) if is_plain else count_inside(asked)
     return counts
 
 
@@ -486,7 +501,7 @@ def try_rows(source: Any, domain: Domain, reading: Reading) -> str | None:
             return f"most of the first rows cannot be read: {why}"
         if unread.total == 0:
             return "there are no rows"
-        if _count_inside(rows, TRIED):
+        if count_inside(rows, TRIED):
             return None
     columns = ", ".join(dict.fromkeys(repr(field.column) for field in rows.fields))
     where = "inside the bounds" if domain.has_map else "in any cell of the map"
@@ -497,14 +512,6 @@ def try_rows(source: Any, domain: Domain, reading: Reading) -> str | None:
 
 
 ENDS = {"low": "min", "high": "max"}
-
-
-def _count_inside(rows: Rows, most: int | None = None) -> int:
-    """How many rows, or of the first, are inside any map: of zones, of another reference system, or with further axes."""
-    with rows.placed(rows.table(most)) as (engine, placed):
-        is_inside = within(places_in(placed, rows.domain), rows.domain)
-        counts = engine.run(placed.agg(n=is_inside.sum()), rows.opened.name)
-    return int(_number(counts["n"][0]) or 0)
 
 
 def _people(rows: Rows) -> Any:
@@ -648,3 +655,112 @@ def _told(check: PointsCheck) -> Iterator[str]:
     yield "\nAdvice:"
     yield from (f"  {hint}" for hint in check.hints)
     yield f"\nA command to begin with:\n  {check.command}\n\n{OUTSIDE_THE_GUARANTEE}"
+
+
+# How a text file is written ---------------------------------------------------------------------
+
+
+class Looked(NamedTuple):
+    """How a text file seems to be written."""
+
+    reading: Reading
+    layout: text.Layout
+
+
+def look(listing: Listing, reading: Reading, named: Sequence[str]) -> Looked:
+    """The encoding, the lines before the header and the separator of text files; what was given stands."""
+    piece = listing.pieces[0]
+    if reading.encoding is None:
+        reading = replace(reading, encoding=_guess_encoding(piece.path))
+    with plain(listing, replace(reading, skip_last=None)) as readable:
+        lines = text.first_lines(readable.pieces[0].path)
+    found = _guess_header(lines, named)
+    if found is None:
+        raise InputError(
+            f"no line of the first {text.MOST_PREAMBLE} of {piece.name} names columns that the next lines have: is it a "
+            "table, with names of columns above it? Give --read skip-lines=N if they are further down"
+        )
+    skipped, layout = found
+    if skipped:
+        reading = replace(reading, skip_lines=(reading.skip_lines or 0) + skipped)
+    return Looked(reading, layout)
+
+
+def totals_after(listing: Listing, looked: Looked) -> int:
+    """The number of lines after the records that have another number of fields; 0 if others have that too."""
+    with plain(listing, looked.reading) as readable:
+        numbers = {_totals(piece, looked.layout) for piece in readable.pieces}
+    return numbers.pop() if len(numbers) == 1 else 0
+
+
+def _totals(piece: Piece, layout: text.Layout) -> int:
+    uneven = [line for line, _ in text.uneven_lines(piece, layout)]
+    last = text.last_lines(piece, MOST_TOTALS)
+    return len(uneven) if uneven and uneven == last[-len(uneven) :] else 0
+
+
+def _guess_encoding(path: Path) -> str | None:
+    """None for UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with pa.input_stream(str(path), compression="detect") as stream:
+        part = stream.read(text.BYTES_AT_ONCE)
+        if part.startswith(text.UTF16_MARKS):
+            return "utf-16"
+        if b"\0" in part[: text.MOST_PREAMBLE]:
+            return "utf-16-le" if part[1:2] == b"\0" else "utf-16-be"
+        try:
+            while part:
+                decoder.decode(part)
+                part = stream.read(text.BYTES_AT_ONCE)
+        except UnicodeDecodeError:
+            return "cp1252"
+    return None
+
+
+def _guess_header(lines: Sequence[str], named: Sequence[str]) -> tuple[int, text.Layout] | None:
+    """The number of lines before the header, and the layout that it has. Names that make sense are best."""
+    for sensible in (True, False):
+        for skipped, line in enumerate(lines):
+            following = [one for one in lines[skipped + 1 :] if one.strip()][:LINES_AFTER]
+            headers = [
+                (len(names), one, names) for one in text.SEPARATORS if (names := _names(line, one))
+            ]
+            for fields, separator, names in sorted(headers, reverse=True):
+                is_known = bool(named) or bool(likely_pairs(names))
+                if (is_known or not sensible) and all(like(one, names) for one in named):
+                    even = [len(text.split_header(one, separator)) == fields for one in following]
+                    if sum(even) >= ENOUGH * len(even) and (even or sensible):
+                        return skipped, text.Layout(tuple(names), separator)
+    return None
+
+
+def _names(line: str, separator: str) -> list[str]:
+    """The names of columns in a line; none if it cannot be a header."""
+    names = text.split_header(line, separator)
+    is_header = len(names) > 1 and len(set(names)) == len(names)
+    return names if is_header and not any(map(NUMBER.match, names)) else []
+
+
+def kind_of(texts: Sequence[str]) -> str:
+    """The kind of most of some texts."""
+    known = [text.strip() for text in texts if text.strip()]
+    if not known:
+        return NOTHING
+    kinds = {WHOLE_NUMBERS: WHOLE, NUMBERS: NUMBER, COMMA_NUMBERS: WITH_COMMA, TIMES: TIME}
+    for kind, pattern in kinds.items():
+        if sum(pattern.match(text) is not None for text in known) >= ENOUGH * len(known):
+            return kind
+    forms = likely_formats(known)
+    return f"{TIMES} like {forms[0]}" if forms else TEXT
+
+
+def decimal_of(kinds: Sequence[str]) -> str:
+    return COMMA if COMMA_NUMBERS in kinds else POINT
+
+
+def unit_of(largest: float) -> str:
+    """The unit in which a number is a time of this or the next century."""
+    for unit, least in (("ns", 1e17), ("us", 1e14), ("ms", 1e11)):
+        if largest >= least:
+            return unit
+    return "s"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from htf.errors import InputError
 from htf.frame.axis import LABEL, PLACE
@@ -26,8 +26,7 @@ DESTINATION = ("dest_x", "dest_y")
 _OF_TIME = re.compile(rf"({'|'.join(OF_TIME)})\((.+)\)")
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """The source of the place along one axis: a column, or a part of its value."""
 
     column: str

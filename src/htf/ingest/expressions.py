@@ -30,7 +30,7 @@ from ibis.expr.types import (
 
 from htf.errors import InputError
 from htf.ingest.reading import POINT, TIME_UNITS
-from htf.ingest.time_formats import TimeFormat
+from htf.ingest.time_formats import TimeFormat, seconds_east
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 WHOLE = r"^[+-]?[0-9]{1,18}\z"
@@ -372,7 +372,7 @@ def _seconds_of_text(text: StringValue, unit: str) -> IntegerValue:
     has_seconds = text.substr(16, 1) == ":"
     clock = [_digits(text, 11), _digits(text, 14), has_seconds.ifelse(_digits(text, 17), 0)]
     day = text.substr(0, 10).try_cast("date").cast("timestamp").epoch_seconds().cast("int64")
-    time = day - _offset(text)
+    time = day - seconds_east(text.substr(10, 40).re_extract(SIGNED_ZONE, 0))
     for part, size in zip(clock, (HOUR, 60, 1), strict=True):
         time = time + part.coalesce(0) * size
     number = _seconds_of_number(text.try_cast("int64"), unit)
@@ -386,12 +386,5 @@ def _seconds_of_number(whole: IntegerValue, unit: str) -> IntegerValue:
     return _floor_divide(within.cast("int64"), per)
 
 
-def _digits(text: StringValue, start: int, number: int = 2) -> IntegerValue:
-    return text.substr(start, number).try_cast("int64")
-
-
-def _offset(text: StringValue) -> IntegerValue:
-    """Seconds east of UTC; 0 for a time without a zone."""
-    zone = text.substr(10, 40).re_extract(SIGNED_ZONE, 0).replace(":", "")
-    minutes = zone.substr(0, 1).concat(zone.substr(3, 2)).try_cast("int64")
-    return _digits(zone, 0, 3).coalesce(0) * HOUR + minutes.coalesce(0) * 60
+def _digits(text: StringValue, start: int) -> IntegerValue:
+    return text.substr(start, 2).try_cast("int64")

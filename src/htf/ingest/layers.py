@@ -1,4 +1,4 @@
-"""Reads a public layer of zones as an axis of named cells. Nothing here looks at records.
+"""Reads a public layer of zones, or a public list of categories, as an axis of named cells. Nothing here looks at records.
 
 Zones keep their order, except that zones of one upper zone come together: then every upper zone is one range of
 cells. An outline that crosses itself is repaired by `shapely.make_valid` with the method "structure", as polygons of
@@ -10,6 +10,7 @@ long edges get more of them. Both zones along an edge get the same ones, to the 
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
 import math
 from collections import Counter
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from htf.base import arguments
 from htf.base.extras import need
 from htf.errors import InputError
+from htf.files import is_file
 from htf.frame import crs as systems
 from htf.frame.domain import Axis, FloatArray
 from htf.frame.names import MOST_NAMES, Names, Outlines
@@ -38,6 +40,8 @@ LARGEST_OVERLAP = 0.001  # of the smaller zone
 PIECES_OF_LAYER = 256
 FARTHEST = 1e80  # a coordinate beyond is no place
 MISSING_VALUES = ("<NA>", "NaT")  # as pandas writes them
+LISTS, TABLES = (".txt",), (".csv",)
+OTHER = "other"
 Rows = dict[str, list[Any]]
 
 
@@ -372,3 +376,45 @@ def order_of(labels: Mapping[str, Sequence[str]]) -> list[int]:
         ranks.append([first[label] for label in given])
     size = len(next(iter(labels.values())))
     return sorted(range(size), key=lambda n: (*(rank[n] for rank in reversed(ranks)), n))
+
+
+# Categories -------------------------------------------------------------------------------------
+
+
+def read_category(name: str, listed: str, rest: str | None = None) -> Axis:
+    """An axis of names from a list in a file, one name on each line of a .txt file, or the columns of a .csv file, whose
+    first line names the levels from the lowest up; or from names with commas between them."""
+    suffix = Path(listed).suffix.lower()
+    if suffix in LISTS + TABLES and not is_file(listed):
+        raise InputError(f"there is no file {listed} with the list of {name!r}")
+    if suffix in TABLES:
+        levels = _read_table(Path(listed))
+    elif suffix in LISTS:
+        levels = {name: [line for line in map(str.strip, _lines(Path(listed))) if line]}
+    else:
+        levels = {name: [one.strip() for one in listed.split(",")]}
+    if not next(iter(levels.values()), None):
+        raise InputError(f"the list of {name!r} is empty")
+    check_nesting(levels)
+    order = order_of(levels)
+    columns = {level: [labels[n] for n in order] for level, labels in levels.items()}
+    return Axis.named(name, Names.of(columns, rest=rest))
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeError):
+        raise InputError(f"cannot read {path}: is it text in UTF-8?") from None
+
+
+def _read_table(path: Path) -> dict[str, list[str]]:
+    rows = [[one.strip() for one in row] for row in csv.reader(_lines(path)) if row]
+    if not rows or any(len(row) != len(rows[0]) for row in rows):
+        raise InputError(
+            f"{path} must have a first line that names the levels, as in offence,group, and as many names on every line"
+        )
+    if len(set(rows[0])) < len(rows[0]):
+        raise InputError(f"{path} names a level twice: {', '.join(rows[0])}")
+    columns = zip(*rows[1:], strict=True) if len(rows) > 1 else [()] * len(rows[0])
+    return {level: list(labels) for level, labels in zip(rows[0], columns, strict=True)}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
@@ -19,8 +19,7 @@ ABOUT_THE_WRITER = ("is_from_converted_type", "force_set_converted_type")
 Kinds = Mapping[str, str]  # for each column, how it is stored and what it means
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(NamedTuple):
     """The columns of files that are read as one table."""
 
     name: str

@@ -150,7 +150,7 @@ def part_along(cell: IntegerValue, edges: IntArray, columns_as: str) -> IntegerV
     if columns_as:
         found: FloatingValue = _lookup(tuple(edges.tolist()), columns_as)(cell.cast("float64"))
         return floor(found)
-    # Names without a function are few: htf.ingest.categories.needs_function.
+    # Names without a function are few: htf.ingest.rows.needs_function.
     place: Any = sum((cell >= start).cast("int64") for start in edges[1:-1].tolist())
     return cell.notnull().ifelse(place, None)
 

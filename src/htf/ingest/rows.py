@@ -1,6 +1,11 @@
 """The rows of an opened source: what the columns of each say, and which cell of the map it lies in. Sensitive.
 
 Each expression depends on one row alone, so that no record has an influence on how another is read.
+
+A record is at a name if its text equals that name, to the last letter, and in a zone by an exact test of its point against
+outlines. Each record is placed alone, and by the same function on every engine, so that places are the same on all engines.
+Coordinates that are missing, NaN or infinite are in no zone, and not elsewhere either. Short lists of names are compared in
+the engine.
 """
 
 from __future__ import annotations
@@ -8,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import ibis
@@ -15,19 +21,22 @@ import numpy as np
 from ibis.expr.types import IntegerValue, Table, Value
 
 from htf.errors import InputError
+from htf.frame.axis import LABEL, NUMBER, Axis
 from htf.frame.crs import same_crs
 from htf.frame.division import Division
-from htf.frame.domain import Axis, Domain
+from htf.frame.domain import Domain
 from htf.ingest import columns, people
 from htf.ingest import expressions as ex
 from htf.ingest.engines import Engine
-from htf.ingest.geometry import coordinate, projected
-from htf.ingest.placing import needs_function, place_of
+from htf.ingest.geometry import column_function, coordinate, projected
 from htf.ingest.reading import Reading
 from htf.ingest.sources import Source, moved, open_source
 from htf.ingest.text import Needed
 from htf.ingest.weights import as_weight
 from htf.privacy.protection import PEOPLE
+
+MOST_COMPARED = 50  # by the engine: it compares with one name after the other
+TYPES = {"label": "string", "x": "float64", "y": "float64"}
 
 
 @contextmanager
@@ -257,3 +266,28 @@ def _cell_on_axis(rows: Table, number: int, axis: Axis, engine: Engine) -> Integ
         return whole
     kept: IntegerValue = (whole >= axis.cells).ifelse(axis.cells - 1, whole)
     return kept
+
+
+# Places -----------------------------------------------------------------------------------------
+
+
+def needs_function(axis: Axis) -> bool:
+    """Whether places are found by our function, and not by the engine."""
+    return axis.inputs != NUMBER and (axis.inputs != LABEL or axis.cells > MOST_COMPARED)
+
+
+def place_of(values: Sequence[Any], axis: Axis, columns_as: str, collates: bool) -> Any:
+    """Where records are along an axis, from the values of its columns; missing or NaN if nowhere."""
+    if needs_function(axis):
+        return _placing(axis, columns_as)(*values)
+    if axis.inputs == NUMBER:
+        return values[0]
+    names = axis.levels[0].labels
+    return ex.place_in_list(values[0], names, axis.has_rest, collates).cast("float64")
+
+
+@lru_cache(maxsize=16)
+def _placing(axis: Axis, columns_as: str) -> Any:
+    axis.place(*(np.empty(0) for _ in axis.inputs))  # an error is raised here, not in the engine
+    kind, name = TYPES[axis.inputs[0]], f"htf_{axis.plural}_{axis.key}"
+    return column_function(axis.place, name, kind, len(axis.inputs), columns_as)

@@ -33,17 +33,23 @@ from htf.errors import InputError
 from htf.files import is_file
 from htf.frame.crs import name_of_crs
 from htf.ingest import sqlite
-from htf.ingest.archives import unpacked
 from htf.ingest.columns import like
-from htf.ingest.copies import plain
 from htf.ingest.engines import DuckDB, Engine, Spark, open_duckdb, open_spark, quietly
 from htf.ingest.expressions import FIRST_SECOND, LAST_SECOND, as_number
 from htf.ingest.geometry import read_geo_metadata
-from htf.ingest.listing import NO_FILES, Listing, Piece, list_alone, list_files
+from htf.ingest.listing import NO_FILES, Listing, Piece, list_alone, list_files, unpacked
 from htf.ingest.parquet import Columns, read_columns
 from htf.ingest.reading import DUCKDB, POINT, SPARK, Access, Written
 from htf.ingest.sqlite import ROWS_AT_ONCE, quoted
-from htf.ingest.text import LONGEST_RECORD, Layout, Needed, check_text, explain_lines, read_layout
+from htf.ingest.text import (
+    LONGEST_RECORD,
+    Layout,
+    Needed,
+    check_text,
+    explain_lines,
+    plain,
+    read_layout,
+)
 from htf.ingest.vector import LAYER_FILES, layer_paths, open_layer
 from htf.privacy.origins import ARCHIVES
 

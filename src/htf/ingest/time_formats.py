@@ -110,7 +110,7 @@ class TimeFormat:
             noon = ibis.ifelse(self._part(text, "half").lower() == "p", 12, 0)
             time = time + (self._number(text, "hour of 12") % 12 + noon) * 3600
         if self.has_zone:
-            time = time - self._offset(text)
+            time = time - seconds_east(self._part(text, "zone"))
         found: IntegerValue = self.matches(text).ifelse(time, None)
         return found
 
@@ -132,13 +132,6 @@ class TimeFormat:
         found: StringValue = year.concat("-", month, "-", self._part(text, "day").lpad(2, "0"))
         return found
 
-    def _offset(self, text: StringValue) -> Any:
-        """Seconds east of UTC."""
-        zone = self._part(text, "zone").replace(":", "")
-        hours = zone.substr(0, 3).try_cast("int64").coalesce(0)
-        minutes = zone.substr(0, 1).concat(zone.substr(3, 2)).try_cast("int64").coalesce(0)
-        return hours * 3600 + minutes * 60
-
     def _number(self, text: StringValue, name: str) -> Any:
         return self._part(text, name).try_cast("int64")
 
@@ -152,6 +145,14 @@ class TimeFormat:
     def fits(self, text: str) -> bool:
         """Whether a text has this form, for a guess."""
         return self._compiled.match(text) is not None
+
+
+def seconds_east(zone: Any) -> Any:
+    """Seconds east of UTC of a time zone such as +08:00; 0 for others."""
+    zone = zone.replace(":", "")
+    hours = zone.substr(0, 3).try_cast("int64").coalesce(0)
+    minutes = zone.substr(0, 1).concat(zone.substr(3, 2)).try_cast("int64").coalesce(0)
+    return hours * 3600 + minutes * 60
 
 
 def likely_formats(texts: Iterable[str]) -> Sequence[str]:

@@ -14,10 +14,9 @@ import sqlite3
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -45,8 +44,7 @@ OTHER_KINDS = (
 POINTS_NEEDED = "{} holds {}, and points are needed: give a layer of points, such as their centres"
 
 
-@dataclass(frozen=True, slots=True)
-class LayerFile:
+class LayerFile(NamedTuple):
     """A layer of points: its columns, and a function that reads some of them."""
 
     columns: tuple[str, ...]
@@ -284,22 +282,15 @@ def _open_by_pyogrio(path: Path, name: str, wanted: str | None) -> LayerFile:
     crs = None if info["crs"] is None else name_of_crs(info["crs"])
 
     def read(names: Sequence[str]) -> Any:
-        return _read_by_pyogrio(path, layer, geometry, names)
+        """A table, whose columns have no metadata: engines would give geometries a type of their own."""
+        asked = {"columns": [n for n in names if n != geometry], "read_geometry": geometry in names}
+        with _without_warnings():
+            meta, table = pyogrio.read_arrow(path, layer=layer, **asked)
+        stored = meta["geometry_name"] or "wkb_geometry"
+        arrays = [table[stored if name == geometry else name] for name in names]
+        return pa.table([_without_extension(one) for one in arrays], names=list(names))
 
     return LayerFile((*fields, geometry), geometry, crs, False, read)
-
-
-def _read_by_pyogrio(path: Path, layer: str, geometry: str, names: Sequence[str]) -> Any:
-    """A table, whose columns have no metadata: engines would give geometries a type of their own."""
-    import pyogrio
-
-    plain = [name for name in names if name != geometry]
-    has_points = geometry in names
-    with _without_warnings():
-        meta, table = pyogrio.read_arrow(path, layer=layer, columns=plain, read_geometry=has_points)
-    stored = meta["geometry_name"] or "wkb_geometry"
-    arrays = [table[stored if name == geometry else name] for name in names]
-    return pa.table([_without_extension(one) for one in arrays], names=list(names))
 
 
 def _without_warnings() -> warnings.catch_warnings[None]:

@@ -55,7 +55,7 @@ class Reader(Protocol):
     def read_matrix(self) -> Callable[..., FrequencyMatrix]: ...
 
     @property
-    def read_records_per_person(self) -> Callable[..., IntArray]: ...
+    def read_records_of_each(self) -> Callable[..., IntArray]: ...
 
     @property
     def read_people(self) -> Callable[..., PeopleByBox]: ...
@@ -169,7 +169,7 @@ class Prepared:
         reading = self.reading
         limit = reading.max_weight or 1
         most = min(self.recipe.most_records * limit, max(MOST_WEIGHT, self.recipe.most_records))
-        each = self._counted(self.reader.read_records_per_person, self.domain, most)
+        each = self._counted(self.reader.read_records_of_each, self.domain, most)
         people = contributions.RecordsPerPerson(each, reading.told_apart, reading.weight, limit)
         activity = contributions.measure_activity(people, price, per=reading.per, **self.paying)
         self._tell_of_activity(activity, most)

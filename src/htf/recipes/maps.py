@@ -174,8 +174,7 @@ class MapOptions:
         return [zones, other]
 
     def _read_categories(self) -> list[tuple[Axis, str]]:
-        from htf.ingest.categories import OTHER, read_category
-        from htf.ingest.layers import ZONE
+        from htf.ingest.layers import OTHER, ZONE, read_category
 
         found = []
         for text in self.categories:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from htf.cli.screen import console, say, show_table
 from htf.forecasts.accuracy import show_value
@@ -13,8 +12,7 @@ from htf.forecasts.workloads import Workload
 from htf.frame.domain import Domain, FloatArray
 from htf.privacy.epsilon import Epsilon
 from htf.publication import DEFAULT_MECHANISM
-from htf_bench import tuned_page
-from htf_bench.bench import Bench
+from htf_bench import tuned
 from htf_bench.cli.experiments import (
     check_results_folder,
     draw_all,
@@ -27,13 +25,12 @@ from htf_bench.cli.experiments import (
 )
 from htf_bench.cli.options import Comparing, Running
 from htf_bench.figures import draw_dots
-from htf_bench.map_metrics import MAP_METRICS
-from htf_bench.metrics import MEANINGS, MRE, MRE_SHARE, UNITS
+from htf_bench.metrics import MAP_METRICS, MEANINGS, MRE, MRE_SHARE, UNITS
 from htf_bench.results import Results
 from htf_bench.specs import ALL, BenchSpec, read_specs
 from htf_bench.summary import Contender, compare_all, contenders
 from htf_bench.traditional import TRADITIONAL
-from htf_bench.trials import Plan, check_data, plan_trials
+from htf_bench.trials import Bench, Plan, check_data, plan_trials
 from htf_bench.tuned import TUNED, compare_with_rivals, floor_rival, judged_specs, tuned_rivals
 from htf_bench.workloads import Places, WholeMap, read_workloads
 
@@ -62,8 +59,7 @@ def compare_mechanisms(asked: Comparing, running: Running) -> None:
     mark_as_not_private()
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """Who is compared: the mechanisms that were named, and rivals at many settings, if any."""
 
     named: list[BenchSpec]
@@ -110,14 +106,14 @@ def _show_rivals(results: Results, plan: Plan, field: Field, folder: Path) -> No
     rivals = [*field.rivals, floor_rival()]
     comparisons = compare_with_rivals(results, plan, field.judged, rivals)
     marks = {workload.text: _mark(workload) for workload in plan.bench.workloads}
-    for key, group in tuned_page.by_table(comparisons).items():
+    for key, group in tuned.by_table(comparisons).items():
         if key[-1] in (MRE, MRE_SHARE):
-            rows = [r for one in group for r in tuned_page.table_rows(one, marks[one.workload])]
-            show_table(tuned_page.HEADINGS, rows, tuned_page.table_title(key))
-    for line in tuned_page.conclusions(comparisons):
+            rows = [r for one in group for r in tuned.table_rows(one, marks[one.workload])]
+            show_table(tuned.HEADINGS, rows, tuned.table_title(key))
+    for line in tuned.conclusions(comparisons):
         console().print(line)
-    tuned_page.write_rivals(comparisons, folder, typed_command())
-    say(f"Against tuned rivals, all metrics: {folder / tuned_page.PAGE}")
+    tuned.write_rivals(comparisons, folder, typed_command())
+    say(f"Against tuned rivals, all metrics: {folder / tuned.PAGE}")
 
 
 def _mark(workload: Workload) -> str:

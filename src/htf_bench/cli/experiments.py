@@ -21,8 +21,7 @@ from htf.query.texts import read_numbers
 from htf.recipes.maps import read_domain
 from htf_bench.datasets import built_in_sets, is_matrix, open_matrix, open_points, split_key
 from htf_bench.figures import save_figure
-from htf_bench.marking import MARKING
-from htf_bench.results import Results, check_folder
+from htf_bench.results import MARKING, Results, check_folder
 from htf_bench.runner import Estimate, Progress, run_plan, trials_to_do
 from htf_bench.summary import Contender, contenders, write_summary
 from htf_bench.trials import Plan

@@ -26,7 +26,7 @@ def paper(
     The data are the paper's Gaussian sets, the files that you give, and a made-up city in place of Los
     Angeles, whose data are not public. The full run takes most of an hour with two processes.
     """
-    from htf_bench.claims_page import write_claims
+    from htf_bench.claims import write_claims
     from htf_bench.cli import experiments
     from htf_bench.paper import FULL, QUICK, plan_paper
     from htf_bench.trials import check_data

@@ -38,7 +38,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -162,8 +162,7 @@ def reconstruct_dawa(release: Release) -> tuple[FloatArray, FloatArray]:
     return hierarchy.estimate_boxes(release.low, release.high, noisy, paid)
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """A coarse grid and the position of each of its cells, row by row, along a curve."""
 
     name: str

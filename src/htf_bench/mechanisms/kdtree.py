@@ -17,7 +17,6 @@ their edges: more budget does not mend that.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
@@ -37,8 +36,13 @@ from htf.mechanisms.base import (
     split_epsilon,
 )
 from htf.mechanisms.htf_paper import choose_axes, deepest_useful_height
-from htf.privacy.epsilon import Epsilon, cube_root_of_two_to
-from htf_bench.mechanisms.quadtree import GEOMETRIC, check_tree, estimate_and_prune
+from htf.privacy.epsilon import Epsilon
+from htf_bench.mechanisms.quadtree import (
+    GEOMETRIC,
+    check_tree,
+    estimate_and_prune,
+    level_shares,
+)
 
 
 @dataclass(frozen=True)
@@ -66,9 +70,7 @@ class KdTree(Mechanism):
 
     def build(self, window: Window) -> Steps[Histogram]:
         height = self._clamp_height(window.domain)
-        budget = PathBudget(
-            window.epsilon, height, self.partition_share, geometric=self.budget == GEOMETRIC
-        )
+        budget = PathBudget(window.epsilon, height, self.partition_share, self.budget)
         budget.refuse_if_too_small()
         counts = TreeCounts()
         level = np.zeros(1, dtype=np.int64)
@@ -111,16 +113,12 @@ class KdTree(Mechanism):
 class PathBudget:
     """The budget that a path from the root to a leaf spends at each height, on counts and on medians."""
 
-    def __init__(
-        self, epsilon: Epsilon, height: int, partition_share: float, *, geometric: bool
-    ) -> None:
+    def __init__(self, epsilon: Epsilon, height: int, partition_share: float, budget: str) -> None:
         partition, data = Epsilon(0), epsilon
         if height > 0:
             partition, data = split_epsilon(epsilon, partition_share, "partition_share")
-        weights = [
-            cube_root_of_two_to(height - i) if geometric else Fraction(1) for i in range(height + 1)
-        ]
-        self.counts = data.share(weights)
+        shares = level_shares(data, height, budget, dimensions=2)
+        self.counts = shares[::-1]
         self.median = partition // max(height, 1)
         self._epsilon, self._height = epsilon, height
 
