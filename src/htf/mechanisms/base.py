@@ -18,6 +18,7 @@ import numpy as np
 from htf.base import arguments, numerals
 from htf.curator.window import Steps, Window
 from htf.errors import BudgetError, InputError
+from htf.estimation.homogeneous import FROM_LEAVES
 from htf.frame.domain import FloatArray, IntArray
 from htf.privacy.epsilon import Epsilon
 
@@ -148,7 +149,7 @@ class Mechanism(ABC):
         """
 
     def check_priors(self, priors: Sequence[object]) -> None:
-        """Refuse priors that would be ignored.
+        """Refuse priors that would be ignored, or that a release could not have, before anything is charged.
 
         Parameters
         ----------
@@ -167,6 +168,10 @@ class Mechanism(ABC):
         if priors and not self.takes_prior:
             raise InputError(
                 f"{self.name} takes no prior, only htf does: use that, or leave it out"
+            )
+        if priors and FROM_LEAVES not in self.estimators:
+            raise InputError(
+                f"{self.name} cannot use a prior: only the estimator {FROM_LEAVES!r} of htf can, and it must be among `estimators`"
             )
 
     def parameters(self) -> dict[str, Any]:
