@@ -7,7 +7,7 @@ needs them is read before anything is charged, if the number of records to keep 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -37,8 +37,9 @@ from htf.privacy.purchases import Measured
 from htf.privacy.zones_bought import ZonesBought
 from htf.publication import default_mechanism, publish
 from htf.recipes.listener import Listener
+from htf.recipes.maps import map_files, read_axes, read_zones_around
 from htf.recipes.quote import Quote
-from htf.recipes.recipe import Recipe, map_fields
+from htf.recipes.recipe import OF_MAP, Recipe
 from htf.release.inside_zones import check_size, inside_zones
 from htf.release.release import Release
 
@@ -292,9 +293,7 @@ def pinned(recipe: Recipe) -> Recipe:
     found = planned(replace(recipe, source=None, label=""), noise_from_text("opendp"), Listener())
     found.rehearse(found.quote.unit)
     columns = None if found.reading.columns is None else tuple(found.reading.columns)
-    nothing: dict[str, Any] = {
-        one.name: one.default for one in fields(Recipe) if one.name in map_fields()
-    }
+    nothing: dict[str, Any] = {n: Recipe.__dataclass_fields__[n].default for n in OF_MAP}
     of_map: dict[str, Any] = {"domain": found.domain, "inside": found.around, "columns": columns}
     return replace(found.recipe, **nothing, **of_map)
 
@@ -352,9 +351,8 @@ def read_map(recipe: Recipe) -> tuple[Domain, Domain | None, Reading]:
         if columns is None and needed > 1:
             columns = [recipe.x, recipe.y, *default_columns(domain)[2:]]
         return domain, recipe.inside, _checked(recipe.reading(columns))
-    options = recipe.map_options()
-    domain, wanted = options.read()
-    return domain, options.read_zones_around(domain), _checked(recipe.reading(wanted))
+    domain, wanted = read_axes(recipe)
+    return domain, read_zones_around(recipe, domain), _checked(recipe.reading(wanted))
 
 
 def _checked(reading: Reading) -> Reading:
@@ -373,7 +371,7 @@ def _check_lists(recipe: Recipe) -> None:
     """Refuse a layer of zones or a list of categories that is a file of the data: its names would be published."""
     from htf.privacy.origins import check_not_data, mark_files
 
-    if lists := recipe.map_options().files:
+    if lists := map_files(recipe):
         data = mark_files(recipe.files)
         for one in mark_files(lists):
             check_not_data(one, data, "layer or list")

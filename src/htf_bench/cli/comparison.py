@@ -44,8 +44,8 @@ PLAIN_TITLE = "mean relative error in %,"
 
 def compare_mechanisms(
     points: str,
-    x_column: str,
-    y_column: str,
+    x: str,
+    y: str,
     bounds: str | None,
     cells: str | None,
     mechanisms: str | None,
@@ -59,7 +59,7 @@ def compare_mechanisms(
     overwrite: bool,
 ) -> None:
     """Run mechanisms, and rivals if wanted, and show, draw and write how far off each is."""
-    data_set = open_data(points, (x_column, y_column), bounds, cells)
+    data_set = open_data(points, (x, y), bounds, cells)
     check_results_folder(folder, [points, *workloads.split(",")], overwrite)
     field = _read_field(mechanisms, data_set.domain)
     chosen = dict.fromkeys(str(Epsilon.of(part.strip())) for part in epsilons.split(","))

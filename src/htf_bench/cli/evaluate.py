@@ -8,16 +8,16 @@ import click
 
 from htf.cli.declared import option_of
 from htf.cli.types import WholeNumber
-from htf.recipes.maps import MapOptions
+from htf.recipes.recipe import Recipe
 from htf_bench.cli.options import MOST_QUERIES, MOST_RUNS, options_of_runs
 
 
 @click.command()
 @click.argument("points")
-@option_of(MapOptions, "x_column", default="lon", show_default=True, help="Column of x.")
-@option_of(MapOptions, "y_column", default="lat", show_default=True, help="Column of y.")
-@option_of(MapOptions, "bounds", help="Bounds of the map.")
-@option_of(MapOptions, "cells", default=None, help="Cells of the grid per side.  [default: 1024]")
+@option_of(Recipe, "x", default="lon", show_default=True, help="Column of x.")
+@option_of(Recipe, "y", default="lat", show_default=True, help="Column of y.")
+@option_of(Recipe, "bounds", help="Bounds of the map.")
+@option_of(Recipe, "cells", default=None, help="Cells of the grid per side.  [default: 1024]")
 @click.option(
     "--mechanisms",
     show_default="all",

@@ -10,18 +10,16 @@ from htf.cli.declared import option_of
 from htf.cli.screen import say
 from htf.cli.types import WholeNumber
 from htf.errors import InputError
-from htf.recipes.maps import MapOptions
+from htf.recipes.recipe import Recipe
 from htf_bench.cli.options import MOST_RUNS, options_of_runs
 
 
 @click.command()
 @click.option("--quick", is_flag=True, help="Run a small version that takes less than 3 minutes.")
 @click.option("--points", multiple=True, metavar="FILE", help="Your data set. Can be repeated.")
-@option_of(MapOptions, "x_column", default="lon", show_default=True, help="Column of x in FILE.")
-@option_of(MapOptions, "y_column", default="lat", show_default=True, help="Column of y in FILE.")
-@option_of(
-    MapOptions, "bounds", multiple=True, help="Bounds of each FILE's map, in the same order."
-)
+@option_of(Recipe, "x", default="lon", show_default=True, help="Column of x in FILE.")
+@option_of(Recipe, "y", default="lat", show_default=True, help="Column of y in FILE.")
+@option_of(Recipe, "bounds", multiple=True, help="Bounds of each FILE's map, in the same order.")
 @click.option(
     "--runs",
     type=WholeNumber(1, MOST_RUNS),
@@ -31,8 +29,8 @@ from htf_bench.cli.options import MOST_RUNS, options_of_runs
 def paper(
     quick: bool,
     points: tuple[str, ...],
-    x_column: str,
-    y_column: str,
+    x: str,
+    y: str,
     bounds: tuple[str, ...],
     runs: int | None,
     seed: int,
@@ -52,7 +50,7 @@ def paper(
 
     scale = QUICK if quick else FULL
     own = [
-        experiments.open_data(text, (x_column, y_column), place, None)
+        experiments.open_data(text, (x, y), place, None)
         for text, place in _pair_with_bounds(points, bounds)
     ]
     experiments.check_results_folder(folder, points, overwrite)
