@@ -29,6 +29,7 @@ from htf.estimation.least_squares import sum_leaves
 from htf.estimation.noise_law import noise_variances, scales_of_variances
 from htf.frame.crs import same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
+from htf.frame.grids import rows_of
 from htf.frame.tree import RegionTree
 from htf.privacy.zones_bought import ZonesBought
 from htf.release.release import Release, check_release
@@ -205,11 +206,8 @@ def _check_pair(on_map: Release, zones: Release) -> None:
 
 def _count_boxes(on_map: Release, tree: RegionTree, regions: IntArray) -> FloatArray:
     """What a map counts in regions of a finer tree."""
-    x, y = on_map.domain.axes
-    low, high = tree.low[regions], tree.high[regions]
-    edges = [x.from_cells(low[:, 0]), y.from_cells(low[:, 1])]
-    edges += [x.from_cells(high[:, 0]), y.from_cells(high[:, 1])]
-    return np.array(on_map.count(np.column_stack(edges)).count)
+    rows = rows_of(on_map.domain.axes, tree.low[regions], tree.high[regions])
+    return np.array(on_map.count(rows).count)
 
 
 def _by_cell(zones: Release) -> FloatArray:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from htf.estimation.background import Background
 from htf.estimation.homogeneous import PRIOR_TRUST, estimate_regions
 from htf.estimation.prior import MOST_AXES
+from htf.frame.grids import rows_of
 from htf.recipes.recipe import Recipe, read_settings
 from htf.release.release import BORROWING, Release
 from htf.verification import estimated
@@ -63,11 +62,6 @@ def borrow(release: Release, before: Sequence[Release], marks: Sequence[str] = (
 
 def background_of(release: Release, before: Sequence[Release]) -> Background:
     """What the raw counts of earlier releases say about each region: they have next to no bias."""
-    tree, axes = release.tree, release.domain.axes
-    edges = [
-        axis.from_cells(ends[:, number])
-        for ends in (tree.low, tree.high)
-        for number, axis in enumerate(axes)
-    ]
-    answers = [one.count(np.column_stack(edges)) for one in before]
+    rows = rows_of(release.domain.axes, release.tree.low, release.tree.high)
+    answers = [one.count(rows) for one in before]
     return Background.of([one.raw for one in answers], [one.std_error for one in answers])
