@@ -35,8 +35,9 @@ from htf.ingest.columns import DESTINATION
 from htf.ingest.reading import Reading
 from htf.privacy.distinct import most_boxes
 from htf.privacy.protection import PEOPLE, Protection
+from htf.synthetic.trips import CHOICES, draw_hours
 
-CHOICES = 6  # places that a trip may end at
+IN_MORNING = 0.4  # of trips
 USUAL = 1 / 12  # of the side of the map: so far are trips, usually
 LARGE_WEIGHTS = 3.0  # mean weights below the largest one: one record in twenty has a larger weight
 MOST_ROWS = 20_000_000  # of records that are made up one by one
@@ -238,7 +239,7 @@ def _further(
         shares = 1 / np.arange(1, axis.cells + 1)  # the first has twice as many as the second, …
         chances = generator.permutation(shares / shares.sum())
         return np.asarray(generator.choice(axis.cells, rows, p=chances))
-    at = (_hours(rows, generator) / 24 * axis.cells).astype(np.int64)
+    at = (draw_hours(generator, np.full(rows, IN_MORNING)) / 24 * axis.cells).astype(np.int64)
     return np.asarray(np.minimum(at, axis.cells - 1))
 
 
@@ -266,14 +267,6 @@ def _destinations(
     far = np.hypot(other_x[choices] - x, other_y[choices] - y) / (side * USUAL)
     best = np.argmax(generator.gumbel(size=choices.shape) - far, axis=0)
     return np.asarray(np.take_along_axis(choices, best[None], axis=0)[0])
-
-
-def _hours(number: int, generator: np.random.Generator) -> FloatArray:
-    """Most in the morning or in the evening, as in htf.synthetic.trips."""
-    kind = generator.random(number)
-    morning, evening = generator.normal(8, 1, number), generator.normal(18, 1.6, number)
-    peak = np.where(kind < 0.4, morning, evening)
-    return np.asarray(np.where(kind > 0.85, generator.uniform(0, 24, number), peak) % 24)
 
 
 def mean_weight(most: int) -> float:

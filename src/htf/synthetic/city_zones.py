@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from htf.base import arguments
-from htf.errors import InputError, MissingExtraError
+from htf.base.extras import need
+from htf.errors import InputError
 from htf.frame.crs import CRS84
 from htf.frame.domain import FloatArray
 from htf.synthetic.city import synthetic_city
@@ -52,11 +53,9 @@ def synthetic_zones(tracts: int = 120, districts: int = 8, seed: int = 1) -> geo
     >>> zones["district"].nunique()
     4
     """
-    try:
-        import geopandas
-        import shapely
-    except ImportError as error:
-        raise MissingExtraError(str(error.name), "geo", "Making up zones") from None
+    geopandas = need("Making up zones", "geopandas", "shapely")
+    import shapely
+
     tracts = arguments.whole(tracts, "the number of tracts", 1)
     districts = arguments.whole(districts, "the number of districts", 1)
     if not districts <= min(tracts, len(SYLLABLES) * len(ENDINGS)) or tracts > MOST_TRACTS:
