@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,7 @@ def read_axes(recipe: Recipe) -> tuple[Domain, list[str | None]]:
         axes, crs = list(flat.axes), flat.crs
         axes += [] if recipe.dest_x is None else _destination(flat)
     else:
-        axes = _read_zones(recipe, recipe.zones)
-        crs = Domain(tuple(axes)).crs
+        axes, crs = _read_zones(recipe, recipe.zones), None
     columns += [] if recipe.dest_x is None else [recipe.dest_x, recipe.dest_y]
     for axis, column in (*map(read_axis, recipe.axes), *_read_categories(recipe)):
         axes.append(axis)
@@ -77,6 +77,7 @@ def _read_flat(recipe: Recipe) -> Domain:
 
 def _read_zones(recipe: Recipe, layer: Path | str, crs: str | None = None) -> list[Axis]:
     """The axis of zones, and one of the zones of destinations if there are any."""
+    from htf.frame.domain import Domain
     from htf.ingest.layers import AS_ZONE, DEST_ZONE, DROP, ZONE, read_zones
 
     if recipe.cells is not None and not recipe.is_map_inside:
@@ -98,7 +99,7 @@ def _read_zones(recipe: Recipe, layer: Path | str, crs: str | None = None) -> li
         layer if is_same else str(recipe.dest_zones),
         recipe.dest_by or recipe.by,
         _listed(recipe.dest_within or (recipe.within if is_same and not recipe.dest_by else None)),
-        crs=_crs_of(zones),
+        crs=Domain((zones,)).crs,
         elsewhere=elsewhere,
         name=DEST_ZONE,
     )
@@ -133,11 +134,6 @@ def _read_categories(recipe: Recipe) -> list[tuple[Axis, str]]:
 
 def _listed(text: str | None) -> list[str]:
     return [] if text is None else [one.strip() for one in text.split(",")]
-
-
-def _crs_of(zones: Axis) -> str | None:
-    outlines = None if zones.names is None else zones.names.outlines
-    return None if outlines is None else outlines.crs
 
 
 def read_domain(
@@ -201,10 +197,6 @@ def read_axis(text: str) -> tuple[Axis, str]:
 
 def _destination(flat: Domain) -> list[Axis]:
     """The same bounds and cells again."""
-    from htf.frame.domain import Axis
     from htf.ingest.columns import DESTINATION
 
-    return [
-        Axis(name, axis.low, axis.high, axis.cells)
-        for name, axis in zip(DESTINATION, flat.axes, strict=True)
-    ]
+    return [replace(axis, name=name) for name, axis in zip(DESTINATION, flat.axes, strict=True)]

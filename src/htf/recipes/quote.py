@@ -67,7 +67,7 @@ class Offer:
 
     def price(self, epsilon: Epsilon, share: Fraction) -> Epsilon:
         """That share of epsilon, unless it is too small to measure anything."""
-        price = part_of(epsilon, share)
+        price = Epsilon(int(epsilon.units * share))  # rounded down
         if share > 0 and price < self.least:
             other = f", or leave it out (--spend {self.kind}=0)" if self.may_be_zero else ""
             raise InputError(
@@ -77,23 +77,12 @@ class Offer:
         return price
 
 
-def part_of(epsilon: Epsilon, share: Fraction) -> Epsilon:
-    """A share of epsilon, rounded down."""
-    return Epsilon(int(epsilon.units * share))
-
-
 def _no_activity(recipe: Recipe) -> str:
-    reading = recipe.reading()
+    reading, said = recipe.reading(), "the activity is for counting records of people"
     if reading.user is None:
-        return (
-            "the activity is for counting records of people: leave it out, or name the column of people with --user "
-            "and count records (--max-records K)"
-        )
+        return f"{said}: leave it out, or name the column of people with --user and count records (--max-records K)"
     if reading.counted != RECORDS:
-        return (
-            "the activity is for counting records of people, and here split people are counted: leave it out, or count "
-            "records (--max-records K)"
-        )
+        return f"{said}, and here split people are counted: leave it out, or count records (--max-records K)"
     return ""
 
 
