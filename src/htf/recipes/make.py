@@ -252,9 +252,6 @@ def prepare(
     recipe: Recipe, budget: BudgetFile | None, noise: NoiseSource | str, listen: Listener | None
 ) -> Prepared:
     """Check everything that can be checked before the data are read and anything is charged."""
-    arguments.instance(
-        recipe, Recipe, "recipe", "make one with htf.Recipe(source=…, bounds=…, epsilon=…)"
-    )
     if budget is not None:
         arguments.instance(
             budget, BudgetFile, "the budget", "open it with htf.BudgetFile(path, dataset)"
