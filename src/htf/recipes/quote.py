@@ -6,7 +6,7 @@ release all read the same `Quote`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from htf.privacy.distinct import NOT_PEOPLE, DistinctCounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import MOST_WEIGHT, PERSON, RECORDS, Protection, epsilon_per_share
 from htf.privacy.zones_bought import ZonesBought
-from htf.recipes.recipe import USUAL_SHARES
+from htf.recipes.recipe import USUAL_SHARES, read_pairs
 
 if TYPE_CHECKING:
     from htf.ingest.reading import Reading
@@ -111,21 +111,6 @@ OFFERS = {
 }
 
 
-def read_spend(texts: Iterable[str], kinds: Iterable[str] = tuple(OFFERS)) -> dict[str, str]:
-    """Shares by kind, from texts such as `activity=0.2`."""
-    found: dict[str, str] = {}
-    for text in texts:
-        kind, equals, share = text.partition("=")
-        if not equals or kind not in kinds:
-            raise InputError(
-                f"--spend takes NAME=SHARE, where NAME is one of {', '.join(kinds)}, got {text!r}"
-            )
-        if kind in found:
-            raise InputError(f"--spend {kind} is given twice")
-        found[kind] = share
-    return found
-
-
 @dataclass(frozen=True)
 class Quote:
     """What a recipe will cost. It depends on no data.
@@ -163,7 +148,8 @@ class Quote:
 def quote_of(recipe: Recipe) -> Quote:
     """Computes what `Recipe.quote` returns, and refuses what cannot become a release."""
     reading, epsilon = recipe.reading(), recipe.total
-    given = read_spend(recipe.spend)
+    form = f"NAME=SHARE, where NAME is one of {', '.join(OFFERS)}"
+    given = read_pairs("--spend", form, recipe.spend, OFFERS)
     shares = {kind: offer.share(recipe, given.get(kind)) for kind, offer in OFFERS.items()}
     _check_together(recipe, reading, shares, given)
     prices = {kind: OFFERS[kind].price(epsilon, share) for kind, share in shares.items() if share}

@@ -6,7 +6,7 @@ another module needs them too, taken over from there, so that every name, defaul
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -478,15 +478,22 @@ def _plain(part: Any, name: str) -> str:
     return str(part)
 
 
-def read_settings(settings: tuple[str, ...]) -> dict[str, str]:
+def read_settings(settings: Iterable[str]) -> dict[str, str]:
     """Parameters of a mechanism, from texts such as `height=6`."""
+    return read_pairs("--set", "NAME=VALUE", settings)
+
+
+def read_pairs(
+    flag: str, form: str, texts: Iterable[str], names: Container[str] | None = None
+) -> dict[str, str]:
+    """Values by their names, of which there may be a few only, from texts with = between them."""
     values: dict[str, str] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise InputError(f"--set takes NAME=VALUE, got {setting!r}")
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or (names is not None and name not in names):
+            raise InputError(f"{flag} takes {form}, got {text!r}")
         if name in values:
-            raise InputError(f"--set {name} is given twice")
+            raise InputError(f"{flag} {name} is given twice")
         values[name] = value
     return values
 
