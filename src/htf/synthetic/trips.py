@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from htf.frame.domain import KM_PER_DEGREE, FloatArray
-from htf.synthetic.city import DISTRICTS, KM_PER_DEGREE_EAST, CityPoints, synthetic_city, to_degrees
+from htf.synthetic.city import DISTRICTS, KM_PER_DEGREE_EAST, synthetic_city, to_degrees
 
 CHOICES = 6  # places that a trip may go to
 USUAL_KM = 2.5  # how fast nearer ones are preferred
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trips(CityPoints):
+class Trips:
     """Invented trips. `synthetic_trips` makes them.
 
     Attributes
@@ -40,9 +40,12 @@ class Trips(CityPoints):
     True
     """
 
+    x: FloatArray
+    y: FloatArray
     dest_x: FloatArray
     dest_y: FloatArray
     hour: FloatArray
+    domain_bounds: tuple[float, float, float, float]
 
 
 def synthetic_trips(trips: int = 250_000, seed: int = 2021) -> Trips:
@@ -81,7 +84,7 @@ def synthetic_trips(trips: int = 250_000, seed: int = 2021) -> Trips:
     east, north = to_degrees(np.array(centre.east), np.array(centre.north))
     in_morning = 0.1 + 0.6 / (1 + np.exp(3.0 - _km(city.x - east, city.y - north)))
     hour = draw_hours(generator, in_morning)
-    return Trips(city.x, city.y, city.domain_bounds, city.x[goal], city.y[goal], hour)
+    return Trips(city.x, city.y, city.x[goal], city.y[goal], hour, city.domain_bounds)
 
 
 def draw_hours(generator: np.random.Generator, in_morning: FloatArray) -> FloatArray:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from htf.frame.domain import IntArray
-from htf.synthetic.city import CityPoints, synthetic_city
+from htf.frame.domain import FloatArray, IntArray
+from htf.synthetic.city import synthetic_city
 
 USUAL, SKEW = 5, 1.66  # visits of a person: log-normal, with this median; one in a hundred has 240
 PARTS = 16  # of the city along each side
@@ -20,7 +20,7 @@ DAYS = 90
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Visits(CityPoints):
+class Visits:
     """Invented visits of invented people. `synthetic_visits` makes them.
 
     Attributes
@@ -42,8 +42,11 @@ class Visits(CityPoints):
     True
     """
 
+    x: FloatArray
+    y: FloatArray
     person: IntArray
     time: IntArray
+    domain_bounds: tuple[float, float, float, float]
 
 
 def synthetic_visits(visits: int = 150_000, seed: int = 2021) -> Visits:
@@ -85,4 +88,4 @@ def synthetic_visits(visits: int = 150_000, seed: int = 2021) -> Visits:
     each = np.ceil(generator.lognormal(np.log(USUAL), SKEW, visits)).astype(np.int64)
     person = np.repeat(np.arange(visits), np.minimum(each, visits))[:visits]
     time = generator.integers(0, DAYS * 24 * 3600, visits)
-    return Visits(city.x[order], city.y[order], city.domain_bounds, person, time)
+    return Visits(city.x[order], city.y[order], person, time, city.domain_bounds)
