@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from htf.ingest.reading import Reading
     from htf.recipes.recipe import Recipe
 
+NO_TABLE = "it is about a table of different people: ask for it with --distinct N"
+NO_WEIGHT = "it is about records above a largest weight: give --weight COLUMN:W"
+NO_ZONES = "it is for a map inside zones: give --zones and --bounds"
 LEAST_TO_DIVIDE = Epsilon(1000)  # a table of different people divides its price
 
 
@@ -86,27 +89,18 @@ def _no_activity(recipe: Recipe) -> str:
     return ""
 
 
-def _no_distinct(recipe: Recipe) -> str:
-    why = "it is about a table of different people: ask for it with --distinct N"
-    return why if recipe.distinct is None else ""
-
-
-def _no_clipped(recipe: Recipe) -> str:
-    why = "it is about records above a largest weight: give --weight COLUMN:W"
-    return why if recipe.weight is None else ""
-
-
-def _no_zones(recipe: Recipe) -> str:
-    return "" if recipe.is_map_inside else "it is for a map inside zones: give --zones and --bounds"
+def _without(name: str, why: str) -> Callable[[Recipe], str]:
+    """Refuses a recipe in which this is not given."""
+    return lambda recipe: why if getattr(recipe, name) in (None, False) else ""
 
 
 OFFERS = {
     one.kind: one
     for one in (
         Offer(Activity.kind, True, LEAST_PRICE, _no_activity),
-        Offer(DistinctCounts.kind, False, LEAST_TO_DIVIDE, _no_distinct),
-        Offer(Clipped.kind, True, Epsilon(1), _no_clipped),
-        Offer(ZonesBought.kind, False, Epsilon(1), _no_zones),
+        Offer(DistinctCounts.kind, False, LEAST_TO_DIVIDE, _without("distinct", NO_TABLE)),
+        Offer(Clipped.kind, True, Epsilon(1), _without("weight", NO_WEIGHT)),
+        Offer(ZonesBought.kind, False, Epsilon(1), _without("is_map_inside", NO_ZONES)),
     )
 }
 
