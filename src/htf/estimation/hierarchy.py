@@ -32,9 +32,8 @@ from htf.frame.tree import RegionTree
 
 HIERARCHY = "hierarchy"  # the name of this estimator in a release
 NOTHING = 0.5  # standard deviations: a true count below it is none
-SURELY_EMPTY = (
-    1e-4  # of its variance: what a region that is called empty takes of what its siblings leave
-)
+# Of its variance: what a region that is called empty takes of what its siblings leave
+SURELY_EMPTY = 1e-4
 ABSOLUTE = 2.0**60  # records: the median is of the count, whatever its size
 STEP = (
     2.0**-10

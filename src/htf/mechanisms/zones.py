@@ -54,9 +54,8 @@ ENOUGH = 0.4  # of the error of flat sums
 MOST_EPSILON = 20.0  # beyond it there is no noise to speak of, and sinh overflows
 PARTS = 1000  # of epsilon, into which shares are rounded
 FIRST_PARTS = 10  # of an upper level, where the search for shares begins
-FIRST_MOVE = (
-    32  # parts that are moved from one level to another, while that helps; then half as many
-)
+# Parts that are moved from one level to another, while that helps; then half as many
+FIRST_MOVE = 32
 LEAST_GAIN = 1e-12
 MOST_DRAWS = 2**20  # of noise, in all, for counts that add up: up to some seconds, with OpenDP
 LEAST_DRAWS = 4.0  # that each of them may take in any case

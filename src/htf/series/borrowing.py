@@ -13,15 +13,10 @@ from htf.recipes.recipe import Recipe, read_settings
 from htf.release.release import BORROWING, Release
 from htf.verification import estimated
 
-BORROWED_FROM = (
-    "borrowed_from"  # the fact that has the digests of the files that were borrowed from
-)
-FORESIGHT, USUAL_FORESIGHT = (
-    "foresight",
-    4.0,
-)  # growth from round to round of a tree whose cuts earlier maps foresee
-
-
+# The fact that has the digests of the files that were borrowed from
+BORROWED_FROM = "borrowed_from"
+# Growth from round to round of a tree whose cuts earlier maps foresee.
+FORESIGHT, USUAL_FORESIGHT = "foresight", 4.0
 MOST_FORESEEN = 3  # axes; docs/decisions/0020 has what was measured
 
 
