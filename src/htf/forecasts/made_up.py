@@ -40,6 +40,7 @@ from htf.synthetic.trips import CHOICES, draw_hours
 IN_MORNING = 0.4  # of trips
 USUAL = 1 / 12  # of the side of the map: so far are trips, usually
 LARGE_WEIGHTS = 3.0  # mean weights below the largest one: one record in twenty has a larger weight
+Pair = FloatArray | tuple[FloatArray, FloatArray]  # x and y
 MOST_ROWS = 20_000_000  # of records that are made up one by one
 
 
@@ -229,7 +230,7 @@ def _further(
     if axis.name == DESTINATION[1]:  # it follows from where the first coordinate was taken
         return np.asarray(cells[number])
     if axis.name == DESTINATION[0] and domain.has_map:
-        goal = _destinations(*middles(domain, cells), *middles(domain, cells), generator)
+        goal = _destinations(middles(domain, cells), middles(domain, cells), generator)
         cells[number + 1] = cells[1][goal]
         return np.asarray(cells[0][goal])
     before = [one for one in domain.outlined if one < number]
@@ -249,19 +250,13 @@ def _zones(start: Axis, goal: Axis, at: IntArray, generator: np.random.Generator
     if goal.names != start.names:
         counts = ByZone.of_city(goal, len(at)).load()
         ends = generator.permutation(np.repeat(counts.exact_coordinates[0], counts.exact_counts))
-    x, y = zone_middles(start)[:, at]
-    other_x, other_y = zone_middles(goal)[:, ends]
-    return np.asarray(ends[_destinations(x, y, other_x, other_y, generator)])
+    places = zone_middles(start)[:, at], zone_middles(goal)[:, ends]
+    return np.asarray(ends[_destinations(*places, generator)])
 
 
-def _destinations(
-    x: FloatArray,
-    y: FloatArray,
-    other_x: FloatArray,
-    other_y: FloatArray,
-    generator: np.random.Generator,
-) -> IntArray:
+def _destinations(start: Pair, other: Pair, generator: np.random.Generator) -> IntArray:
     """Which of the other places each trip ends at, as in htf.synthetic.trips: of a few, rather a near one."""
+    (x, y), (other_x, other_y) = start, other
     choices = generator.integers(0, len(other_x), (CHOICES, len(x)))
     side = max(np.ptp(other_x), np.ptp(other_y), 1e-300)
     far = np.hypot(other_x[choices] - x, other_y[choices] - y) / (side * USUAL)

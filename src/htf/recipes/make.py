@@ -28,7 +28,6 @@ from htf.ingest import points
 from htf.ingest.reading import Reading
 from htf.mechanisms.base import Mechanism
 from htf.privacy.activity import Activity
-from htf.privacy.apart import ToldApart
 from htf.privacy.budget import BudgetFile, check_adds_up, still_charged
 from htf.privacy.distinct import DistinctCounts, check_max_boxes
 from htf.privacy.epsilon import Epsilon
@@ -265,7 +264,7 @@ def prepare(
     _check_counts(found)
     _tell_what_counts(recipe, found.quote, found.listen)
     if budget is not None:
-        check_charge(budget, found.quote, found.mechanism, source, recipe.told_apart)
+        _check_charge(found, budget)
     priors = _read_priors(recipe, found.reading, found.domain)
     found = replace(found, priors=priors, budget=budget)
     found.rehearse(found.quote.unit)
@@ -322,18 +321,12 @@ def _check_counts(prepared: Prepared) -> None:
         raise InputError(f"this counts {wanted.told}, but the counts are of {given.told}")
 
 
-def check_charge(
-    budget: BudgetFile,
-    quote: Quote,
-    mechanism: Mechanism,
-    noise: NoiseSource,
-    told_apart: ToldApart | None,
-) -> None:
+def _check_charge(prepared: Prepared, budget: BudgetFile) -> None:
     """Refuse before the data are read what the charge would refuse anyway."""
-    check_adds_up(noise.private, mechanism.parameters())
-    account = budget.account()
+    check_adds_up(prepared.noise.private, prepared.mechanism.parameters())
+    account, quote = budget.account(), prepared.quote
     if quote.unit.name == account.unit:  # else that is refused below
-        account.check_told_apart(told_apart)
+        account.check_told_apart(prepared.recipe.told_apart)
     if not budget.resumes:  # what is left does not pay for that: it was charged before
         account.check(quote.epsilon, quote.unit.name)
 
