@@ -17,8 +17,7 @@ from htf.cli.declared import Named, Two
 from htf.cli.main import cli, run
 from htf.cli.points import fill_recipe
 from htf.ingest.reading import Reading
-from htf.recipes.maps import MapOptions
-from htf.recipes.recipe import HOME, Recipe
+from htf.recipes.recipe import HOME, OF_MAP, Recipe
 
 
 def command_named(name: str) -> click.Command:
@@ -149,9 +148,9 @@ def test_names_of_a_group_are_completed() -> None:
 def test_a_recipe_has_every_option_about_records_and_the_map() -> None:
     homes = [one.metadata[HOME] for one in fields(Recipe) if HOME in one.metadata]
     assert len(homes) == len(set(homes))
-    for declaration in (Reading, MapOptions):
-        options = {one.name for one in fields(declaration) if OPTION in one.metadata}
-        assert {name for home, name in homes if home is declaration} == options
+    assert set(homes) == {one.name for one in fields(Reading) if OPTION in one.metadata}
+    assert (OF_MAP[0], OF_MAP[-1]) == ("x", "other")
+    assert all(OPTION in Recipe.__dataclass_fields__[name].metadata for name in OF_MAP)
 
 
 def test_a_forecast_has_few_options_and_shares_those_of_a_release() -> None:
@@ -165,9 +164,9 @@ def test_a_forecast_has_few_options_and_shares_those_of_a_release() -> None:
 @pytest.mark.parametrize("command", ["evaluate", "paper"])
 def test_other_commands_share_the_options_of_the_map(command: str) -> None:
     offered, own = options_of_command(command), options_of_command("release")
-    for name, here in (("x", "x_column"), ("y", "y_column"), ("bounds", "bounds")):
-        assert offered[here].opts == own[name].opts
-        assert offered[here].metavar == own[name].metavar
+    for name in ("x", "y", "bounds"):
+        assert offered[name].opts == own[name].opts
+        assert offered[name].metavar == own[name].metavar
 
 
 def test_every_option_of_every_command_is_explained() -> None:

@@ -13,7 +13,8 @@ import shapely
 
 from htf import BudgetFile, InputError, Release, verify
 from htf.cli.main import run
-from htf.recipes.maps import MapOptions
+from htf.recipes.maps import read_axes
+from htf.recipes.recipe import Recipe
 
 WEST, SOUTH = 2_600_000, 1_200_000
 
@@ -123,8 +124,9 @@ def test_public_files_are_not_replaced(capfd: pytest.CaptureFixture[str]) -> Non
 
 @pytest.mark.usefixtures("folder")
 def test_the_map_of_options() -> None:
-    zones = {"zones": Path("zones.gpkg"), "by": "tract", "x_column": "x", "y_column": "y"}
-    options = MapOptions(
+    zones = {"zones": Path("zones.gpkg"), "by": "tract", "x": "x", "y": "y"}
+    recipe = Recipe(
+        epsilon=1,
         **zones,  # type: ignore[arg-type]
         within="district, city",
         dest_x="a",
@@ -132,7 +134,7 @@ def test_the_map_of_options() -> None:
         axes=("hour:h:0:24:24",),
         categories=("kind:k=u,v",),
     )
-    domain, columns = options.read()
+    domain, columns = read_axes(recipe)
     assert domain.names == ("zone", "dest_zone", "hour", "kind")
     assert domain.shape == (9, 9, 24, 2)
     assert domain.crs == "EPSG:2056"

@@ -64,9 +64,7 @@ def plan(
     recipe = Recipe(source=(), domain=places.domain, epsilon=epsilon, **given)
     stand_in = StandIn("points", places.name, "a set", places.domain, places, crowd)
     kinds = tuple(map(OfWorkload.of, BENCH.workloads))
-    return Simulation(
-        recipe.prepare(noise="seeded:1"), stand_in, kinds, runs, BENCH.queries, BENCH.seed
-    )
+    return Simulation(recipe.prepare(noise="seeded:1"), stand_in, kinds, runs, BENCH.queries)
 
 
 @pytest.mark.parametrize("mechanism", ["htf", "htf-paper", "uniform"])

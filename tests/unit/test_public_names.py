@@ -39,7 +39,7 @@ INTERNAL |= {
     for kind in PURCHASES
     for name in ("check_map", "sentences", "known", "rows")
 }
-INTERNAL |= {f"Recipe.{name}" for name in ("prepare", "reading", "map_options", "made_by")}
+INTERNAL |= {f"Recipe.{name}" for name in ("prepare", "reading", "made_by")}
 
 
 def public() -> dict[str, Any]:

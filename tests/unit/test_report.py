@@ -303,10 +303,10 @@ def test_the_number_for_the_board_is_one_that_means_something() -> None:
 def test_sizes_of_leaves_add_up() -> None:
     sizes = LeafSizes.of(KINDS["records"]())
     assert sizes is not None
-    classes = sizes.classes
-    assert sum(one.leaves for one in classes) == len(sizes.sides)
-    assert sum(one.area for one in classes) == pytest.approx(1)
-    assert sum(one.held for one in classes) == pytest.approx(1)
+    _, leaves, area, held = map(list, zip(*sizes.classes, strict=True))
+    assert sum(leaves) == len(sizes.sides)
+    assert sum(area) == pytest.approx(1)
+    assert sum(held) == pytest.approx(1)
     assert LeafSizes.of(KINDS["zones"]()) is None
 
 

@@ -11,6 +11,7 @@ from htf.cli.options import JSON
 from htf.cli.points import fill_recipe, is_recipe, name_of_points
 from htf.cli.screen import remark, say, say_json, working
 from htf.errors import InputError
+from htf.recipes.maps import read_axes
 from htf.recipes.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -70,10 +71,9 @@ def check(
 
 def _read(recipe: Recipe) -> tuple[htf.Domain | None, Reading]:
     """The map, if something says where it is, and how to read the records onto it."""
-    options = recipe.map_options()
-    if options.bounds is None and options.around is None and options.zones is None:
+    if recipe.bounds is None and recipe.around is None and recipe.zones is None:
         return None, recipe.reading((recipe.x, recipe.y))
-    domain, columns = options.read()
+    domain, columns = read_axes(recipe)
     return domain, recipe.reading(columns)
 
 

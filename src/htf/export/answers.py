@@ -19,13 +19,13 @@ from htf.base.figures import PICTURES
 from htf.errors import InputError
 from htf.export.provenance import provenance
 from htf.export.tables import SHEET, need_openpyxl, write_table
-from htf.export.vector import write_layer, write_rows
+from htf.export.vector import WRITERS, write_layer, write_rows
 from htf.query.answer import Answer
 from htf.query.columns import CHANGES, MEANS, PEOPLE
 from htf.release.file import digests
 
 TABLES = (".csv", ".xlsx", ".json", ".parquet")
-LAYERS = (".geojson", ".gpkg", ".fgb")
+LAYERS = tuple(ending for ending in WRITERS if ending != ".parquet")
 LAYER_NAMES = {"box": "boxes", "zone": "zones", "polygon": "polygons"}
 
 

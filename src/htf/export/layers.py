@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from htf.base.extras import need
 from htf.errors import InputError
 from htf.frame.areas import square_kilometres
 from htf.frame.domain import FloatArray
+from htf.frame.grids import rows_of
 from htf.frame.ground import ground_of
 from htf.query.columns import COUNTED, OF_LEAVES, describe_columns
 from htf.query.frames import as_layer, join_columns
@@ -74,10 +73,4 @@ def leaf_layer(release: Release) -> geopandas.GeoDataFrame:
 
 def _rows(release: Release) -> FloatArray:
     """The leaves as boxes."""
-    axes = release.domain.axes
-    ends = [
-        axis.from_cells(cells[:, n])
-        for cells in (release.low, release.high)
-        for n, axis in enumerate(axes)
-    ]
-    return np.column_stack(ends)
+    return rows_of(release.domain.axes, release.low, release.high)

@@ -51,7 +51,7 @@ NO_FLOATS = (
 def registry_record(release: Release, name: str, plan: SeriesPlan | None = None) -> dict[str, Any]:
     """The record as plain values. `name` is that of the file; the plan is that of its series, if it is of one."""
     return {
-        "url_slug": _slug(name),
+        "url_slug": re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "release",
         "status": "Draft",
         "tier": 3,
         "deployment": {
@@ -76,10 +76,6 @@ def registry_record(release: Release, name: str, plan: SeriesPlan | None = None)
 def registry_yaml(record: Mapping[str, Any]) -> str:
     """The record as YAML, with a comment above."""
     return HEAD + "\n".join(_lines(record, 0)) + "\n"
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "release"
 
 
 def _basic(release: Release, name: str) -> dict[str, Any]:
@@ -152,9 +148,9 @@ def _adjacency(release: Release) -> str:
 def _model(plan: SeriesPlan | None) -> dict[str, Any]:
     many = (
         f"{TODO}say whether the same data will be used again. Epsilons of further releases add up."
-        if plan is None
-        else " ".join(plan.told)
     )
+    if plan is not None:
+        many = " ".join(plan.told)
     return {
         "model_name": "Central",
         "actors": (

@@ -41,8 +41,6 @@ def write_table(
     from pyarrow import csv
 
     suffix = path.suffix.lower()
-    if suffix == SHEET:
-        need_openpyxl()
 
     def write(unfinished: Path) -> None:
         match suffix:

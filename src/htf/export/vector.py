@@ -11,15 +11,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from htf.base.extras import need
-from htf.errors import InputError, OutputError
+from htf.errors import InputError
 from htf.export.provenance import EXPORT, as_metadata, beside
 from htf.export.qgis import STYLES, style_table
 from htf.export.tables import CSV, SHEET, write_table
@@ -45,7 +46,8 @@ def write_layer(
     `about` is the result of `htf.export.provenance.provenance`.
     """
     check_layer_name(path, overwrite=overwrite)
-    WRITERS[path.suffix.lower()](layer, Target(path, overwrite), about, name)
+    write = WRITERS[path.suffix.lower()]
+    write_whole(path, lambda new: write(layer, new, about, name), overwrite=overwrite)
 
 
 def write_rows(
@@ -62,16 +64,6 @@ def write_rows(
         write_table(table(), path, about, is_export=True, overwrite=overwrite)
     else:
         write_layer(layer(), path, about, name, overwrite=overwrite)
-
-
-class Target(NamedTuple):
-    """Where a layer goes, and whether it may replace a file."""
-
-    path: Path
-    overwrite: bool
-
-    def fill(self, write: Callable[[Path], None]) -> None:
-        write_whole(self.path, write, overwrite=self.overwrite)
 
 
 def check_layer_name(
@@ -92,7 +84,7 @@ def check_layer_name(
         check_output(output, overwrite=overwrite, inputs=inputs)
 
 
-def _write_parquet(layer: GeoDataFrame, target: Target, about: About, _: str) -> None:
+def _write_parquet(layer: GeoDataFrame, path: Path, about: About, _: str) -> None:
     """Write with GeoPandas, which knows GeoParquet, and then add the metadata it has no argument for."""
     import pyarrow.parquet as pq
 
@@ -101,10 +93,10 @@ def _write_parquet(layer: GeoDataFrame, target: Target, about: About, _: str) ->
     table = pq.read_table(buffer)
     metadata = {**table.schema.metadata, **as_metadata(EXPORT, about)}
     table = table.replace_schema_metadata(metadata)
-    target.fill(lambda unfinished: pq.write_table(table, unfinished, compression="zstd"))
+    pq.write_table(table, path, compression="zstd")
 
 
-def _write_geojson(layer: GeoDataFrame, target: Target, about: About, name: str) -> None:
+def _write_geojson(layer: GeoDataFrame, path: Path, about: About, name: str) -> None:
     if layer.crs is None:
         raise InputError(
             "GeoJSON is in longitude and latitude by its standard, and this layer has no reference "
@@ -118,10 +110,10 @@ def _write_geojson(layer: GeoDataFrame, target: Target, about: About, name: str)
         "NATIVE_DATA": json.dumps(members),
         "NATIVE_MEDIA_TYPE": "application/vnd.geo+json",
     }
-    _write_by_gdal(layer.to_crs(CRS84), target, "GeoJSON", name, options)
+    _write_by_gdal(layer.to_crs(CRS84), path, "GeoJSON", name, options)
 
 
-def _write_geopackage(layer: GeoDataFrame, target: Target, about: About, name: str) -> None:
+def _write_geopackage(layer: GeoDataFrame, path: Path, about: About, name: str) -> None:
     geometry = _free_name("geom", layer)
     options = {
         "VERSION": "1.3",  # 1.4 is unknown to many tools
@@ -130,14 +122,14 @@ def _write_geopackage(layer: GeoDataFrame, target: Target, about: About, name: s
         "GEOMETRY_NAME": geometry,
     }
     style = style_table(layer, name, geometry)
-    _write_by_gdal(_with_known_code(layer), target, "GPKG", name, options, style)
+    _write_by_gdal(_with_known_code(layer), path, "GPKG", name, options, style)
 
 
-def _write_flatgeobuf(layer: GeoDataFrame, target: Target, about: About, name: str) -> None:
+def _write_flatgeobuf(layer: GeoDataFrame, path: Path, about: About, name: str) -> None:
     # The index has no place for features without a geometry.
     index = "NO" if (layer.geometry.isna() | layer.geometry.is_empty).any() else "YES"
     options = {"layer_metadata": _metadata(about), "SPATIAL_INDEX": index}
-    _write_by_gdal(_with_known_code(layer), target, "FlatGeobuf", name, options)
+    _write_by_gdal(_with_known_code(layer), path, "FlatGeobuf", name, options)
 
 
 def _free_name(name: str, layer: GeoDataFrame) -> str:
@@ -161,7 +153,7 @@ def _with_known_code(layer: GeoDataFrame) -> GeoDataFrame:
 
 def _write_by_gdal(
     layer: GeoDataFrame,
-    target: Target,
+    path: Path,
     driver: str,
     name: str,
     options: dict[str, Any],
@@ -169,25 +161,22 @@ def _write_by_gdal(
 ) -> None:
     pyogrio = need(f"Writing {driver}", "pyogrio")
 
-    def write(unfinished: Path) -> None:
+    try:
         with warnings.catch_warnings():
             # A map without a reference system is the curator's choice.
             warnings.filterwarnings("ignore", "'crs' was not provided")
             # GeoJSON has no infinite numbers: such an attribute of the analyst's is null there.
             warnings.filterwarnings("ignore", "NaN of Infinity value found")
-            pyogrio.write_dataframe(layer, unfinished, layer=name, driver=driver, **options)
+            pyogrio.write_dataframe(layer, path, layer=name, driver=driver, **options)
             if style is not None:
                 pyogrio.write_dataframe(
-                    style, unfinished, layer=STYLES, driver=driver, append=True, FID="id"
+                    style, path, layer=STYLES, driver=driver, append=True, FID="id"
                 )
-
-    try:
-        target.fill(write)
     except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError) as error:
-        raise OutputError(f"cannot write {target.path}: {error} (is the disk full?)") from None
+        raise OSError(errno.EIO, f"{error} (is the disk full?)") from None
 
 
-WRITERS: dict[str, Callable[[Any, Target, About, str], None]] = {
+WRITERS: dict[str, Callable[[Any, Path, About, str], None]] = {
     ".geojson": _write_geojson,
     ".fgb": _write_flatgeobuf,
     ".gpkg": _write_geopackage,

@@ -20,9 +20,8 @@ from htf.query.kernels import ESTIMATE
 from htf.release.release import Release
 
 MOST_TABLE_CELLS = 4096 * 4096
-CELLS_PER_LEAF = (
-    256  # filling that many cells of a table takes as long as one leaf or box of the index
-)
+# Filling that many cells of a table takes as long as one leaf or box of the index
+CELLS_PER_LEAF = 256
 
 
 class ExactCounter:

@@ -35,10 +35,12 @@ from htf.ingest.columns import DESTINATION
 from htf.ingest.reading import Reading
 from htf.privacy.distinct import most_boxes
 from htf.privacy.protection import PEOPLE, Protection
+from htf.synthetic.trips import CHOICES, draw_hours
 
-CHOICES = 6  # places that a trip may end at
+IN_MORNING = 0.4  # of trips
 USUAL = 1 / 12  # of the side of the map: so far are trips, usually
 LARGE_WEIGHTS = 3.0  # mean weights below the largest one: one record in twenty has a larger weight
+Pair = FloatArray | tuple[FloatArray, FloatArray]  # x and y
 MOST_ROWS = 20_000_000  # of records that are made up one by one
 
 
@@ -228,7 +230,7 @@ def _further(
     if axis.name == DESTINATION[1]:  # it follows from where the first coordinate was taken
         return np.asarray(cells[number])
     if axis.name == DESTINATION[0] and domain.has_map:
-        goal = _destinations(*middles(domain, cells), *middles(domain, cells), generator)
+        goal = _destinations(middles(domain, cells), middles(domain, cells), generator)
         cells[number + 1] = cells[1][goal]
         return np.asarray(cells[0][goal])
     before = [one for one in domain.outlined if one < number]
@@ -238,7 +240,7 @@ def _further(
         shares = 1 / np.arange(1, axis.cells + 1)  # the first has twice as many as the second, …
         chances = generator.permutation(shares / shares.sum())
         return np.asarray(generator.choice(axis.cells, rows, p=chances))
-    at = (_hours(rows, generator) / 24 * axis.cells).astype(np.int64)
+    at = (draw_hours(generator, np.full(rows, IN_MORNING)) / 24 * axis.cells).astype(np.int64)
     return np.asarray(np.minimum(at, axis.cells - 1))
 
 
@@ -248,32 +250,18 @@ def _zones(start: Axis, goal: Axis, at: IntArray, generator: np.random.Generator
     if goal.names != start.names:
         counts = ByZone.of_city(goal, len(at)).load()
         ends = generator.permutation(np.repeat(counts.exact_coordinates[0], counts.exact_counts))
-    x, y = zone_middles(start)[:, at]
-    other_x, other_y = zone_middles(goal)[:, ends]
-    return np.asarray(ends[_destinations(x, y, other_x, other_y, generator)])
+    places = zone_middles(start)[:, at], zone_middles(goal)[:, ends]
+    return np.asarray(ends[_destinations(*places, generator)])
 
 
-def _destinations(
-    x: FloatArray,
-    y: FloatArray,
-    other_x: FloatArray,
-    other_y: FloatArray,
-    generator: np.random.Generator,
-) -> IntArray:
+def _destinations(start: Pair, other: Pair, generator: np.random.Generator) -> IntArray:
     """Which of the other places each trip ends at, as in htf.synthetic.trips: of a few, rather a near one."""
+    (x, y), (other_x, other_y) = start, other
     choices = generator.integers(0, len(other_x), (CHOICES, len(x)))
     side = max(np.ptp(other_x), np.ptp(other_y), 1e-300)
     far = np.hypot(other_x[choices] - x, other_y[choices] - y) / (side * USUAL)
     best = np.argmax(generator.gumbel(size=choices.shape) - far, axis=0)
     return np.asarray(np.take_along_axis(choices, best[None], axis=0)[0])
-
-
-def _hours(number: int, generator: np.random.Generator) -> FloatArray:
-    """Most in the morning or in the evening, as in htf.synthetic.trips."""
-    kind = generator.random(number)
-    morning, evening = generator.normal(8, 1, number), generator.normal(18, 1.6, number)
-    peak = np.where(kind < 0.4, morning, evening)
-    return np.asarray(np.where(kind > 0.85, generator.uniform(0, 24, number), peak) % 24)
 
 
 def mean_weight(most: int) -> float:

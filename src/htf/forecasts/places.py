@@ -6,7 +6,7 @@ A data set is a small description that can be sent to another process; `load` ma
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
@@ -120,7 +120,7 @@ class PointsFile(DataSet):
     columns: tuple[str, str]
     map: Domain
     points: int | None = None
-    written: Written | None = None  # None: in the usual way
+    written: Written = field(default_factory=Written)
 
     @property
     def domain(self) -> Domain:
@@ -129,7 +129,7 @@ class PointsFile(DataSet):
     def load(self) -> FrequencyMatrix:
         from htf.ingest.points import read_points
 
-        reading: dict[str, Any] = {} if self.written is None else asdict(self.written)
+        reading: dict[str, Any] = asdict(self.written)
         matrix = read_points(
             self.path, self.map, self.columns, tell=lambda _: None, allow_empty=True, **reading
         )

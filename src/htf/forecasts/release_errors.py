@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from htf.base import arguments
 from htf.errors import HtfError, InputError
 from htf.forecasts.plan import Assumed, like_release, simulation
 from htf.forecasts.questions import boxes_of_names
@@ -29,7 +28,7 @@ from htf.mechanisms import make_mechanism
 from htf.privacy.protection import PERSON, RECORDS
 from htf.query.columns import place
 from htf.recipes.recipe import Recipe
-from htf.release.release import Release, check_release
+from htf.release.release import Release
 
 AREAS, SEED = 500, 1
 RUNS = 3
@@ -93,14 +92,12 @@ class ReleaseErrors:
         return min(good, key=lambda one: abs(math.log(one.km or 1.0)))
 
 
-def errors_of(release: Release, runs: int | None = None, areas: int = AREAS) -> ReleaseErrors:
+def errors_of(release: Release, runs: int | None = None) -> ReleaseErrors:
     """The errors of a release, by the size of the area. With 0 runs nothing is simulated. By default there are as many runs
     as take seconds."""
-    check_release(release)
     if runs is None:
         runs = 1 if len(release) > MANY_LEAVES else RUNS
-    arguments.whole(runs, "runs", 0)
-    asked = list(_asked(release, arguments.whole(areas, "areas", 1)))
+    asked = list(_asked(release))
     found = tuple(_expected(release, *one) for one in asked)
     if runs == 0:
         return ReleaseErrors(found, 0, reason="no simulation was asked for")
@@ -112,20 +109,20 @@ def errors_of(release: Release, runs: int | None = None, areas: int = AREAS) -> 
     return ReleaseErrors(tuple(rows), runs, notes=tuple(_notes(release)))
 
 
-def _asked(release: Release, number: int) -> Iterator[tuple[str, Boxes, float | None]]:
+def _asked(release: Release) -> Iterator[tuple[str, Boxes, float | None]]:
     """Areas by size: what they are called, where they are, and how many kilometres a square is wide."""
     domain = release.domain
     named = next((n for n, axis in enumerate(domain.axes) if axis.levels), None)
     if domain.has_map or named is None:
-        yield from _squares(release, number)
+        yield from _squares(release)
         return
     for place_of, level in enumerate(domain.axes[named].levels):
         yield level.name, boxes_of_names(domain, Part(named, place_of)), None
 
 
-def _squares(release: Release, number: int) -> Iterator[tuple[str, Boxes, float | None]]:
+def _squares(release: Release) -> Iterator[tuple[str, Boxes, float | None]]:
     """Squares around places of the release. Axes other than the first two are whole."""
-    domain, centres = release.domain, _places(release, number)
+    domain, centres = release.domain, _places(release)
     shape = np.array(domain.shape, dtype=np.float64)
     flat = 2 if domain.has_map else 1
     seen = set()
@@ -157,13 +154,13 @@ def nearest_round(length: float) -> float:
     return min(steps, key=lambda step: abs(math.log(step / length)))
 
 
-def _places(release: Release, number: int) -> FloatArray:
+def _places(release: Release) -> FloatArray:
     """Places in cells, drawn from what the release counts; anywhere, if it counts nothing."""
     generator = np.random.default_rng(SEED)
     ends = np.cumsum(np.maximum(release.estimates, 0.0))
     if ends[-1] <= 0:
-        return generator.random((number, release.domain.dimensions)) * release.domain.shape
-    at = np.searchsorted(ends, generator.random(number) * ends[-1], side="right")
+        return generator.random((AREAS, release.domain.dimensions)) * release.domain.shape
+    at = np.searchsorted(ends, generator.random(AREAS) * ends[-1], side="right")
     low, high = release.low[at], release.high[at]
     return np.asarray(low + generator.random(low.shape) * (high - low))
 

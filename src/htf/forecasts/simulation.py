@@ -226,7 +226,6 @@ class Simulation:
     kinds: tuple[Kind, ...]
     runs: int = 1
     queries: int = QUERIES
-    seed: int = SEED
 
     @property
     def epsilon(self) -> Epsilon:
@@ -279,7 +278,7 @@ class Simulation:
     def noise(self, epsilon: Epsilon, run: int, purpose: str = "noise") -> str:
         """The name of a source of noise that is the same whenever the release is made."""
         words = (self.stand_in.name, self.label, str(epsilon), run)
-        state = derive_seeds(self.seed, purpose, *words).generate_state(2, np.uint64)
+        state = derive_seeds(SEED, purpose, *words).generate_state(2, np.uint64)
         return f"seeded:{int(state[0]) << 64 | int(state[1])}"
 
 
@@ -312,7 +311,7 @@ class Made:
 
     def ask(self, kind: Kind, number: int, *purpose: str) -> list[Compared]:
         """So many questions of a kind, the same for every epsilon: the truth beside the answers, for each scaling."""
-        seeds = derive_seeds(self.plan.seed, *purpose, self.run)
+        seeds = derive_seeds(SEED, *purpose, self.run)
         asked = kind.draw(self.truth.made_up, number, seeds)
         truth, answer = asked.count(self.truth), asked.answer(self.release)
         if not asked.scaled:

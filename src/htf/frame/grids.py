@@ -9,10 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from htf.frame.domain import Domain, IntArray
+from htf.frame.domain import Axis, Domain, FloatArray, IntArray
 
 MOST_LEAVES = 2**22  # what a laptop holds; a finer grid is made coarser, and the facts show it
 MOST_GRID_CELLS = 2**20  # 1024 x 1024: mechanisms make a finer grid coarser
+
+
+def rows_of(axes: Sequence[Axis], low: IntArray, high: IntArray) -> FloatArray:
+    """Boxes of cells in the units of the axes: their low edges along each axis, and then their high ones."""
+    ends = [axis.from_cells(cells[:, n]) for cells in (low, high) for n, axis in enumerate(axes)]
+    return np.column_stack(ends)
 
 
 def wide_axes(domain: Domain) -> int:

@@ -14,6 +14,7 @@ from htf.base.extras import need
 from htf.errors import InputError
 from htf.frame import well_known
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
+from htf.frame.grids import rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,13 +47,7 @@ class Ground:
         """A shape for each range of cells, as well-known binary in a column of Arrow."""
         import pyarrow as pa
 
-        x, y = self.along[:2]
-        content = well_known.rectangles(
-            x.from_cells(low[:, 0]),
-            y.from_cells(low[:, 1]),
-            x.from_cells(high[:, 0]),
-            y.from_cells(high[:, 1]),
-        )
+        content = well_known.rectangles(*rows_of(self.along[:2], low, high).T)
         ends = np.arange(len(low) + 1, dtype=np.int32) * well_known.RECTANGLE
         buffers = [None, pa.py_buffer(ends), pa.py_buffer(content)]
         return pa.Array.from_buffers(pa.binary(), len(low), buffers)

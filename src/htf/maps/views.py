@@ -19,6 +19,7 @@ from htf.base.read_only import ReadOnlyArrays, make_read_only
 from htf.errors import InputError
 from htf.estimation.noise_law import noise_variances
 from htf.frame.domain import Domain, FloatArray, IntArray, read_pair
+from htf.frame.grids import rows_of
 from htf.maps.window import PLACES, Window, edges_of, rows_between
 from htf.query.columns import place as column_place
 from htf.query.where import Where, read_where, told_range
@@ -170,9 +171,7 @@ def outlines(release: Release, window: Window) -> FloatArray:
     low, high = (ends[touched][:, window.drawn] for ends in (release.low, release.high))
     rows = np.unique(np.hstack([low, high]), axis=0)
     axes = [release.domain.axes[number] for number in window.drawn]
-    return np.column_stack(
-        [axis.from_cells(ends) for axis, ends in zip(axes * 2, rows.T, strict=True)]
-    )
+    return rows_of(axes, *np.hsplit(rows, 2))
 
 
 def _display_shape(

@@ -18,9 +18,8 @@ from htf.estimation.level import LEVEL_TEXT, OUTSIDE
 from htf.privacy.protection import RECORDS, SUM_OF, split_people
 
 QUANTITY, SHARE = "{quantity}", "share"  # units; the first stands for what the release counts
-ANY_QUANTITY = (
-    f"records or {split_people()}"  # where no release is at hand, such as in the help of a command
-)
+# Where no release is at hand, such as in the help of a command
+ANY_QUANTITY = f"records or {split_people()}"
 COUNTED = "counted"  # the column of files, and the member of JSON, that says what is counted
 COUNTED_MEANS = "What the count is a number of."
 

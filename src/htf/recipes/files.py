@@ -66,11 +66,9 @@ def to_toml(recipe: Recipe) -> str:
 
 def _as_toml(name: str, value: Any) -> str:
     if name in ("since", "until"):
-        return _text(datetime.fromtimestamp(value, UTC).replace(tzinfo=None).isoformat())
-    if isinstance(value, bool):
-        return str(value).lower()
+        value = datetime.fromtimestamp(value, UTC).replace(tzinfo=None).isoformat()
     if isinstance(value, int):
-        return str(value)
+        return json.dumps(value)
     if isinstance(value, (str, Path)):
         _check_no_password(name, str(value))
         return _text(str(value))

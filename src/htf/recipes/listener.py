@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 
-@contextmanager
-def _silent(_: str) -> Iterator[Callable[[float], None]]:
-    yield lambda _: None
-
-
-def _nothing(_: str) -> None:
+def _nothing(_: Any) -> None:
     pass
 
 
@@ -21,6 +17,8 @@ class Listener:
     """Who hears of a release while it is made. None of it holds an exact count, but remarks are for the curator alone."""
 
     step: Callable[[str], None] = _nothing  # what is done now
-    reading: Callable[[str], AbstractContextManager[Callable[[float], None]]] = _silent
+    reading: Callable[[str], AbstractContextManager[Callable[[float], None]]] = lambda _: (
+        nullcontext(_nothing)
+    )
     remark: Callable[[str], None] = _nothing  # about the data, for the curator's eyes
     found: Callable[[str], None] = _nothing  # what follows from noisy numbers

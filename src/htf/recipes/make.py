@@ -7,7 +7,7 @@ needs them is read before anything is charged, if the number of records to keep 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -28,7 +28,6 @@ from htf.ingest import points
 from htf.ingest.reading import Reading
 from htf.mechanisms.base import Mechanism
 from htf.privacy.activity import Activity
-from htf.privacy.apart import ToldApart
 from htf.privacy.budget import BudgetFile, check_adds_up, still_charged
 from htf.privacy.distinct import DistinctCounts, check_max_boxes
 from htf.privacy.epsilon import Epsilon
@@ -37,8 +36,9 @@ from htf.privacy.purchases import Measured
 from htf.privacy.zones_bought import ZonesBought
 from htf.publication import default_mechanism, publish
 from htf.recipes.listener import Listener
+from htf.recipes.maps import map_files, read_axes, read_zones_around
 from htf.recipes.quote import Quote
-from htf.recipes.recipe import Recipe, map_fields
+from htf.recipes.recipe import OF_MAP, Recipe
 from htf.release.inside_zones import check_size, inside_zones
 from htf.release.release import Release
 
@@ -251,9 +251,6 @@ def prepare(
     recipe: Recipe, budget: BudgetFile | None, noise: NoiseSource | str, listen: Listener | None
 ) -> Prepared:
     """Check everything that can be checked before the data are read and anything is charged."""
-    arguments.instance(
-        recipe, Recipe, "recipe", "make one with htf.Recipe(source=…, bounds=…, epsilon=…)"
-    )
     if budget is not None:
         arguments.instance(
             budget, BudgetFile, "the budget", "open it with htf.BudgetFile(path, dataset)"
@@ -267,7 +264,7 @@ def prepare(
     _check_counts(found)
     _tell_what_counts(recipe, found.quote, found.listen)
     if budget is not None:
-        check_charge(budget, found.quote, found.mechanism, source, recipe.told_apart)
+        _check_charge(found, budget)
     priors = _read_priors(recipe, found.reading, found.domain)
     found = replace(found, priors=priors, budget=budget)
     found.rehearse(found.quote.unit)
@@ -292,9 +289,7 @@ def pinned(recipe: Recipe) -> Recipe:
     found = planned(replace(recipe, source=None, label=""), noise_from_text("opendp"), Listener())
     found.rehearse(found.quote.unit)
     columns = None if found.reading.columns is None else tuple(found.reading.columns)
-    nothing: dict[str, Any] = {
-        one.name: one.default for one in fields(Recipe) if one.name in map_fields()
-    }
+    nothing: dict[str, Any] = {n: Recipe.__dataclass_fields__[n].default for n in OF_MAP}
     of_map: dict[str, Any] = {"domain": found.domain, "inside": found.around, "columns": columns}
     return replace(found.recipe, **nothing, **of_map)
 
@@ -326,18 +321,12 @@ def _check_counts(prepared: Prepared) -> None:
         raise InputError(f"this counts {wanted.told}, but the counts are of {given.told}")
 
 
-def check_charge(
-    budget: BudgetFile,
-    quote: Quote,
-    mechanism: Mechanism,
-    noise: NoiseSource,
-    told_apart: ToldApart | None,
-) -> None:
+def _check_charge(prepared: Prepared, budget: BudgetFile) -> None:
     """Refuse before the data are read what the charge would refuse anyway."""
-    check_adds_up(noise.private, mechanism.parameters())
-    account = budget.account()
+    check_adds_up(prepared.noise.private, prepared.mechanism.parameters())
+    account, quote = budget.account(), prepared.quote
     if quote.unit.name == account.unit:  # else that is refused below
-        account.check_told_apart(told_apart)
+        account.check_told_apart(prepared.recipe.told_apart)
     if not budget.resumes:  # what is left does not pay for that: it was charged before
         account.check(quote.epsilon, quote.unit.name)
 
@@ -352,9 +341,8 @@ def read_map(recipe: Recipe) -> tuple[Domain, Domain | None, Reading]:
         if columns is None and needed > 1:
             columns = [recipe.x, recipe.y, *default_columns(domain)[2:]]
         return domain, recipe.inside, _checked(recipe.reading(columns))
-    options = recipe.map_options()
-    domain, wanted = options.read()
-    return domain, options.read_zones_around(domain), _checked(recipe.reading(wanted))
+    domain, wanted = read_axes(recipe)
+    return domain, read_zones_around(recipe, domain), _checked(recipe.reading(wanted))
 
 
 def _checked(reading: Reading) -> Reading:
@@ -373,7 +361,7 @@ def _check_lists(recipe: Recipe) -> None:
     """Refuse a layer of zones or a list of categories that is a file of the data: its names would be published."""
     from htf.privacy.origins import check_not_data, mark_files
 
-    if lists := recipe.map_options().files:
+    if lists := map_files(recipe):
         data = mark_files(recipe.files)
         for one in mark_files(lists):
             check_not_data(one, data, "layer or list")

@@ -1,210 +1,138 @@
-"""Where a map is, which axes it has, and which columns these come from, declared once and read from text."""
+"""Where the map of a recipe is, which axes it has, and which columns these come from, read from text."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from htf.base.numerals import decimal, whole
-from htf.base.options import DEST, option, spoken
+from htf.base.options import spoken
 from htf.errors import InputError
 from htf.query.texts import read_numbers
 
 if TYPE_CHECKING:
     from htf.frame.domain import Axis, Domain
+    from htf.recipes.recipe import Recipe
 
 SAME = "same"
 CELLS = "1024"
 
 
-@dataclass(frozen=True, slots=True)
-class MapOptions:
-    """The map, and the columns that its axes come from."""
+def read_axes(recipe: Recipe) -> tuple[Domain, list[str | None]]:
+    """The map, and one column for each axis, two for zones; None where it is to be guessed."""
+    from htf.frame.domain import Domain
 
-    x_column: str | None = option(
-        "Column of the x axis, e.g. longitude.  [default: guessed]", "COLUMN", flag="--x"
-    )
-    y_column: str | None = option(
-        "Column of the y axis, e.g. latitude.  [default: guessed]", "COLUMN", flag="--y"
-    )
-    bounds: str | None = option(
-        "Bounds of the map. Choose them without looking at the data.", "W,S,E,N"
-    )
-    around: str | None = option("Or: a square of KM km around a point.", "LAT,LON,KM")
-    cells: str | None = option(f"Cells of the grid per side.  [default: {CELLS}]", "N|NX,NY")
-    zones: Path | None = option(
-        "Or: a public layer of zones (GeoPackage, GeoJSON, shapefile, GeoParquet). Counts are then of zones, not "
-        "of cells of a grid. With --bounds or --around: of both, a map that adds up to the zones.",
-        "FILE",
-    )
-    by: str | None = option("With --zones: column of the layer that names zones.", "COLUMN")
-    within: str | None = option(
-        "With --zones: columns that name the zones above them, from the lowest up.", "COLUMN,…"
-    )
-    map_crs: str | None = option(
-        "Reference system of the map and its bounds.  [default: that of the zones, else degrees, OGC:CRS84]",
-        "CRS",
-        flag="--crs",
-    )
-    dest_x: str | None = option(
-        "Column of the destination's x, as a further axis.", "COLUMN", group=DEST
-    )
-    dest_y: str | None = option(
-        "Column of the destination's y, as a further axis.", "COLUMN", group=DEST
-    )
-    dest_zones: str | None = option(
-        "The layer of destinations.  [default: same, the layer of --zones]",
-        f"FILE|{SAME}",
-        group=DEST,
-    )
-    dest_by: str | None = option(
-        "Column of that layer that names zones.  [default: --by]", "COLUMN", group=DEST
-    )
-    dest_within: str | None = option(
-        "Columns of that layer that name the zones above them.  [default: none; --within for the same layer]",
-        "COLUMN,…",
-        group=DEST,
-    )
-    axes: tuple[str, ...] = option(
-        "One more axis. COLUMN may be hour(T), weekday(T) or day(T) of a column T of times.",
-        "NAME:COLUMN:LOW:HIGH:CELLS",
-        flag="--axis",
-        default=(),
-    )
-    categories: tuple[str, ...] = option(
-        "One more axis, of names from a public list: names with commas between them, a .txt file with one on each "
-        "line, or a .csv file whose first line names levels, as in offence,group. Never take it from the data.",
-        "NAME[:COLUMN]=LIST",
-        flag="--category",
-        default=(),
-    )
-    other: tuple[str, ...] = option(
-        "Count values that are not in the list of this category under the name `other`; or, for zone, points in no "
-        "zone under the name `elsewhere`. Without it such records are left out.",
-        "NAME|zone",
-        default=(),
-    )
+    _check_pairs(recipe)
+    columns: list[str | None] = [recipe.x, recipe.y]
+    if recipe.zones is None or recipe.is_map_inside:
+        flat = _read_flat(recipe)
+        axes, crs = list(flat.axes), flat.crs
+        axes += [] if recipe.dest_x is None else _destination(flat)
+    else:
+        axes, crs = _read_zones(recipe, recipe.zones), None
+    columns += [] if recipe.dest_x is None else [recipe.dest_x, recipe.dest_y]
+    for axis, column in (*map(read_axis, recipe.axes), *_read_categories(recipe)):
+        axes.append(axis)
+        columns.append(column)
+    return Domain(tuple(axes), crs), columns
 
-    def read(self) -> tuple[Domain, list[str | None]]:
-        """The map, and one column for each axis, two for zones; None where it is to be guessed."""
-        from htf.frame.domain import Domain
 
-        self._check_pairs()
-        columns: list[str | None] = [self.x_column, self.y_column]
-        if self.zones is None or self.is_map_inside:
-            flat = self._read_flat()
-            axes, crs = list(flat.axes), flat.crs
-            axes += [] if self.dest_x is None else _destination(flat)
-        else:
-            axes = self._read_zones(self.zones)
-            crs = Domain(tuple(axes)).crs
-        columns += [] if self.dest_x is None else [self.dest_x, self.dest_y]
-        for axis, column in (*map(read_axis, self.axes), *self._read_categories()):
-            axes.append(axis)
-            columns.append(column)
-        return Domain(tuple(axes), crs), columns
+def read_zones_around(recipe: Recipe, domain: Domain) -> Domain | None:
+    """The zones that a map is inside of, in its reference system; None if there are none."""
+    from htf.frame.domain import Domain
 
-    @property
-    def is_map_inside(self) -> bool:
-        """Whether both a map and zones are asked for."""
-        return self.zones is not None and (self.bounds is not None or self.around is not None)
-
-    def read_zones_around(self, domain: Domain) -> Domain | None:
-        """The zones that a map is inside of, in its reference system; None if there are none."""
-        from htf.frame.domain import Domain
-
-        if self.zones is None or not self.is_map_inside:
-            return None
-        others = {"--dest x": self.dest_x, "--axis": self.axes, "--category": self.categories}
-        for name, given in others.items():
-            if given:
-                raise InputError(
-                    f"a map inside zones has the axes x and y alone: leave out {name}, or --zones, or --bounds"
-                )
-        return Domain(tuple(self._read_zones(self.zones, domain.crs)))
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The public files of zones and categories."""
-        lists = [text.partition("=")[2] for text in self.categories]
-        named = [self.zones, self.dest_zones, *lists]
-        return tuple(Path(name) for name in named if name is not None and Path(name).is_file())
-
-    def _check_pairs(self) -> None:
-        if (self.x_column is None) != (self.y_column is None):
-            raise InputError("give both --x and --y, or neither")
-        if (self.dest_x is None) != (self.dest_y is None):
-            raise InputError("give both --dest x and --dest y, or neither")
-
-    def _read_flat(self) -> Domain:
-        named = ("by", "within", "dest_zones", "dest_by", "dest_within")
-        for name in named:
-            if getattr(self, name) is not None and self.zones is None:
-                raise InputError(f"{spoken(self, name)} needs zones: give --zones FILE")
-        return read_domain(self.bounds, self.around, self.cells or CELLS, self.map_crs)
-
-    def _read_zones(self, layer: Path, crs: str | None = None) -> list[Axis]:
-        """The axis of zones, and one of the zones of destinations if there are any."""
-        from htf.ingest.layers import AS_ZONE, DEST_ZONE, DROP, ZONE, read_zones
-
-        if self.cells is not None and not self.is_map_inside:
+    if recipe.zones is None or not recipe.is_map_inside:
+        return None
+    others = {"--dest x": recipe.dest_x, "--axis": recipe.axes, "--category": recipe.categories}
+    for name, given in others.items():
+        if given:
             raise InputError(
-                "zones have outlines of their own: leave out --cells, or give --bounds for a map inside the zones"
+                f"a map inside zones has the axes x and y alone: leave out {name}, or --zones, or --bounds"
             )
-        if self.by is None:
-            raise InputError("say which column of the layer names the zones: give --by COLUMN")
-        if self.dest_x is None and (self.dest_zones or self.dest_by or self.dest_within):
-            raise InputError("name the columns of destinations: give --dest x and --dest y")
-        elsewhere = AS_ZONE if ZONE in self.other else DROP
-        zones = read_zones(
-            layer, self.by, _listed(self.within), crs=crs or self.map_crs, elsewhere=elsewhere
-        )
-        if self.dest_x is None:
-            return [zones]
-        is_same = self.dest_zones in (None, SAME)
-        other = read_zones(
-            layer if is_same else str(self.dest_zones),
-            self.dest_by or self.by,
-            _listed(self.dest_within or (self.within if is_same and not self.dest_by else None)),
-            crs=_crs_of(zones),
-            elsewhere=elsewhere,
-            name=DEST_ZONE,
-        )
-        return [zones, other]
+    return Domain(tuple(_read_zones(recipe, recipe.zones, domain.crs)))
 
-    def _read_categories(self) -> list[tuple[Axis, str]]:
-        from htf.ingest.layers import OTHER, ZONE, read_category
 
-        found = []
-        for text in self.categories:
-            named, given, listed = text.partition("=")
-            name, _, column = named.partition(":")
-            if not (given and name and listed):
-                raise InputError(
-                    f"--category takes NAME=LIST or NAME:COLUMN=LIST, as in offence=offences.txt, got {text!r}"
-                )
-            rest = OTHER if name in self.other else None
-            found.append((read_category(name, listed, rest), column or name))
-        known = [axis.name for axis, _ in found]
-        for name in self.other:
-            if name not in known and not (name == ZONE and self.zones is not None):
-                what = (
-                    "zones: give --zones FILE"
-                    if name == ZONE
-                    else f"a list: give --category {name}=LIST"
-                )
-                raise InputError(f"--other {name} needs {what}")
-        return found
+def map_files(recipe: Recipe) -> tuple[Path, ...]:
+    """The public files of zones and categories."""
+    lists = [text.partition("=")[2] for text in recipe.categories]
+    named = [recipe.zones, recipe.dest_zones, *lists]
+    return tuple(Path(name) for name in named if name is not None and Path(name).is_file())
+
+
+def _check_pairs(recipe: Recipe) -> None:
+    if (recipe.x is None) != (recipe.y is None):
+        raise InputError("give both --x and --y, or neither")
+    if (recipe.dest_x is None) != (recipe.dest_y is None):
+        raise InputError("give both --dest x and --dest y, or neither")
+
+
+def _read_flat(recipe: Recipe) -> Domain:
+    named = ("by", "within", "dest_zones", "dest_by", "dest_within")
+    for name in named:
+        if getattr(recipe, name) is not None and recipe.zones is None:
+            raise InputError(f"{spoken(recipe, name)} needs zones: give --zones FILE")
+    return read_domain(recipe.bounds, recipe.around, recipe.cells or CELLS, recipe.crs)
+
+
+def _read_zones(recipe: Recipe, layer: Path | str, crs: str | None = None) -> list[Axis]:
+    """The axis of zones, and one of the zones of destinations if there are any."""
+    from htf.frame.domain import Domain
+    from htf.ingest.layers import AS_ZONE, DEST_ZONE, DROP, ZONE, read_zones
+
+    if recipe.cells is not None and not recipe.is_map_inside:
+        raise InputError(
+            "zones have outlines of their own: leave out --cells, or give --bounds for a map inside the zones"
+        )
+    if recipe.by is None:
+        raise InputError("say which column of the layer names the zones: give --by COLUMN")
+    if recipe.dest_x is None and (recipe.dest_zones or recipe.dest_by or recipe.dest_within):
+        raise InputError("name the columns of destinations: give --dest x and --dest y")
+    elsewhere = AS_ZONE if ZONE in recipe.other else DROP
+    zones = read_zones(
+        layer, recipe.by, _listed(recipe.within), crs=crs or recipe.crs, elsewhere=elsewhere
+    )
+    if recipe.dest_x is None:
+        return [zones]
+    is_same = recipe.dest_zones in (None, SAME)
+    other = read_zones(
+        layer if is_same else str(recipe.dest_zones),
+        recipe.dest_by or recipe.by,
+        _listed(recipe.dest_within or (recipe.within if is_same and not recipe.dest_by else None)),
+        crs=Domain((zones,)).crs,
+        elsewhere=elsewhere,
+        name=DEST_ZONE,
+    )
+    return [zones, other]
+
+
+def _read_categories(recipe: Recipe) -> list[tuple[Axis, str]]:
+    from htf.ingest.layers import OTHER, ZONE, read_category
+
+    found = []
+    for text in recipe.categories:
+        named, given, listed = text.partition("=")
+        name, _, column = named.partition(":")
+        if not (given and name and listed):
+            raise InputError(
+                f"--category takes NAME=LIST or NAME:COLUMN=LIST, as in offence=offences.txt, got {text!r}"
+            )
+        rest = OTHER if name in recipe.other else None
+        found.append((read_category(name, listed, rest), column or name))
+    known = [axis.name for axis, _ in found]
+    for name in recipe.other:
+        if name not in known and not (name == ZONE and recipe.zones is not None):
+            what = (
+                "zones: give --zones FILE"
+                if name == ZONE
+                else f"a list: give --category {name}=LIST"
+            )
+            raise InputError(f"--other {name} needs {what}")
+    return found
 
 
 def _listed(text: str | None) -> list[str]:
     return [] if text is None else [one.strip() for one in text.split(",")]
-
-
-def _crs_of(zones: Axis) -> str | None:
-    outlines = None if zones.names is None else zones.names.outlines
-    return None if outlines is None else outlines.crs
 
 
 def read_domain(
@@ -268,10 +196,6 @@ def read_axis(text: str) -> tuple[Axis, str]:
 
 def _destination(flat: Domain) -> list[Axis]:
     """The same bounds and cells again."""
-    from htf.frame.domain import Axis
     from htf.ingest.columns import DESTINATION
 
-    return [
-        Axis(name, axis.low, axis.high, axis.cells)
-        for name, axis in zip(DESTINATION, flat.axes, strict=True)
-    ]
+    return [replace(axis, name=name) for name, axis in zip(DESTINATION, flat.axes, strict=True)]

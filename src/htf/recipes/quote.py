@@ -6,7 +6,7 @@ release all read the same `Quote`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -21,12 +21,15 @@ from htf.privacy.distinct import NOT_PEOPLE, DistinctCounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import MOST_WEIGHT, PERSON, RECORDS, Protection, epsilon_per_share
 from htf.privacy.zones_bought import ZonesBought
-from htf.recipes.recipe import USUAL_SHARES
+from htf.recipes.recipe import USUAL_SHARES, read_pairs
 
 if TYPE_CHECKING:
     from htf.ingest.reading import Reading
     from htf.recipes.recipe import Recipe
 
+NO_TABLE = "it is about a table of different people: ask for it with --distinct N"
+NO_WEIGHT = "it is about records above a largest weight: give --weight COLUMN:W"
+NO_ZONES = "it is for a map inside zones: give --zones and --bounds"
 LEAST_TO_DIVIDE = Epsilon(1000)  # a table of different people divides its price
 
 
@@ -67,7 +70,7 @@ class Offer:
 
     def price(self, epsilon: Epsilon, share: Fraction) -> Epsilon:
         """That share of epsilon, unless it is too small to measure anything."""
-        price = part_of(epsilon, share)
+        price = Epsilon(int(epsilon.units * share))  # rounded down
         if share > 0 and price < self.least:
             other = f", or leave it out (--spend {self.kind}=0)" if self.may_be_zero else ""
             raise InputError(
@@ -77,64 +80,29 @@ class Offer:
         return price
 
 
-def part_of(epsilon: Epsilon, share: Fraction) -> Epsilon:
-    """A share of epsilon, rounded down."""
-    return Epsilon(int(epsilon.units * share))
-
-
 def _no_activity(recipe: Recipe) -> str:
-    reading = recipe.reading()
+    reading, said = recipe.reading(), "the activity is for counting records of people"
     if reading.user is None:
-        return (
-            "the activity is for counting records of people: leave it out, or name the column of people with --user "
-            "and count records (--max-records K)"
-        )
+        return f"{said}: leave it out, or name the column of people with --user and count records (--max-records K)"
     if reading.counted != RECORDS:
-        return (
-            "the activity is for counting records of people, and here split people are counted: leave it out, or count "
-            "records (--max-records K)"
-        )
+        return f"{said}, and here split people are counted: leave it out, or count records (--max-records K)"
     return ""
 
 
-def _no_distinct(recipe: Recipe) -> str:
-    why = "it is about a table of different people: ask for it with --distinct N"
-    return why if recipe.distinct is None else ""
-
-
-def _no_clipped(recipe: Recipe) -> str:
-    why = "it is about records above a largest weight: give --weight COLUMN:W"
-    return why if recipe.weight is None else ""
-
-
-def _no_zones(recipe: Recipe) -> str:
-    return "" if recipe.is_map_inside else "it is for a map inside zones: give --zones and --bounds"
+def _without(name: str, why: str) -> Callable[[Recipe], str]:
+    """Refuses a recipe in which this is not given."""
+    return lambda recipe: why if getattr(recipe, name) in (None, False) else ""
 
 
 OFFERS = {
     one.kind: one
     for one in (
         Offer(Activity.kind, True, LEAST_PRICE, _no_activity),
-        Offer(DistinctCounts.kind, False, LEAST_TO_DIVIDE, _no_distinct),
-        Offer(Clipped.kind, True, Epsilon(1), _no_clipped),
-        Offer(ZonesBought.kind, False, Epsilon(1), _no_zones),
+        Offer(DistinctCounts.kind, False, LEAST_TO_DIVIDE, _without("distinct", NO_TABLE)),
+        Offer(Clipped.kind, True, Epsilon(1), _without("weight", NO_WEIGHT)),
+        Offer(ZonesBought.kind, False, Epsilon(1), _without("is_map_inside", NO_ZONES)),
     )
 }
-
-
-def read_spend(texts: Iterable[str], kinds: Iterable[str] = tuple(OFFERS)) -> dict[str, str]:
-    """Shares by kind, from texts such as `activity=0.2`."""
-    found: dict[str, str] = {}
-    for text in texts:
-        kind, equals, share = text.partition("=")
-        if not equals or kind not in kinds:
-            raise InputError(
-                f"--spend takes NAME=SHARE, where NAME is one of {', '.join(kinds)}, got {text!r}"
-            )
-        if kind in found:
-            raise InputError(f"--spend {kind} is given twice")
-        found[kind] = share
-    return found
 
 
 @dataclass(frozen=True)
@@ -174,7 +142,8 @@ class Quote:
 def quote_of(recipe: Recipe) -> Quote:
     """Computes what `Recipe.quote` returns, and refuses what cannot become a release."""
     reading, epsilon = recipe.reading(), recipe.total
-    given = read_spend(recipe.spend)
+    form = f"NAME=SHARE, where NAME is one of {', '.join(OFFERS)}"
+    given = read_pairs("--spend", form, recipe.spend, OFFERS)
     shares = {kind: offer.share(recipe, given.get(kind)) for kind, offer in OFFERS.items()}
     _check_together(recipe, reading, shares, given)
     prices = {kind: OFFERS[kind].price(epsilon, share) for kind, share in shares.items() if share}

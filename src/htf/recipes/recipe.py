@@ -6,17 +6,17 @@ another module needs them too, taken over from there, so that every name, defaul
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from htf.base import arguments
-from htf.base.options import AUTO, DISTINCT, OPTION, USUAL_MOST_RECORDS, option
+from htf.base.options import AUTO, DEST, DISTINCT, OPTION, USUAL_MOST_RECORDS, option
 from htf.errors import InputError
 from htf.ingest.reading import Reading, check_columns
 from htf.privacy.epsilon import Epsilon
-from htf.recipes.maps import MapOptions
+from htf.recipes.maps import CELLS, SAME, map_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from htf.recipes.quote import Quote
     from htf.release.release import Release
 
-HOME = "home"  # in the metadata of a field: where it is declared, and by which name
+HOME = "home"  # in the metadata of a field that is declared in Reading: by which name
 Text = Any  # a text, or a number or several that mean the same
 Texts = Any  # several texts; a dictionary of what stands on both sides of =
 TEXT_OR_NUMBERS = "a text or numbers"
@@ -46,10 +46,10 @@ SPEND = (
 ).format(**USUAL_SHARES)
 
 
-def same_as(declaration: type, name: str) -> Any:
-    """A field that is declared elsewhere."""
-    (found,) = (one for one in fields(declaration) if one.name == name)
-    return field(default=found.default, metadata={**found.metadata, HOME: (declaration, name)})
+def same_as(name: str) -> Any:
+    """A field about records, which is declared elsewhere."""
+    (found,) = (one for one in fields(Reading) if one.name == name)
+    return field(default=found.default, metadata={**found.metadata, HOME: name})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,46 +87,87 @@ class Recipe:
     domain: Domain | None = None
     inside: Domain | None = None
     columns: Any = None
-    x: str | None = same_as(MapOptions, "x_column")
-    y: str | None = same_as(MapOptions, "y_column")
-    bounds: Text | None = same_as(MapOptions, "bounds")
-    around: Text | None = same_as(MapOptions, "around")
-    cells: Text | None = same_as(MapOptions, "cells")
-    zones: Path | str | None = same_as(MapOptions, "zones")
-    by: str | None = same_as(MapOptions, "by")
-    within: Text | None = same_as(MapOptions, "within")
-    crs: str | None = same_as(MapOptions, "map_crs")
-    dest_x: str | None = same_as(MapOptions, "dest_x")
-    dest_y: str | None = same_as(MapOptions, "dest_y")
-    dest_zones: str | None = same_as(MapOptions, "dest_zones")
-    dest_by: str | None = same_as(MapOptions, "dest_by")
-    dest_within: Text | None = same_as(MapOptions, "dest_within")
-    axes: Texts = same_as(MapOptions, "axes")
-    categories: Texts = same_as(MapOptions, "categories")
-    other: Texts = same_as(MapOptions, "other")
-    encoding: str | None = same_as(Reading, "encoding")
-    decimal: str = same_as(Reading, "decimal")
-    skip_lines: int | None = same_as(Reading, "skip_lines")
-    skip_last: int | None = same_as(Reading, "skip_last")
-    table: str | None = same_as(Reading, "table")
-    sql: str | None = same_as(Reading, "sql")
-    engine: str = same_as(Reading, "engine")
-    memory: str | None = same_as(Reading, "memory")
-    points_crs: str | None = same_as(Reading, "crs")
-    user: str | None = same_as(Reading, "user")
-    count: str | None = same_as(Reading, "count")
-    per: str | None = same_as(Reading, "per")
-    max_records: int | str | None = same_as(Reading, "max_records")
-    once_per: str | None = same_as(Reading, "once_per")
-    weight: str | None = same_as(Reading, "weight")
-    max_weight: int | None = same_as(Reading, "max_weight")
-    time: str | None = same_as(Reading, "time")
-    time_unit: str = same_as(Reading, "time_unit")
-    time_format: str | None = same_as(Reading, "time_format")
-    utc_offset: int | str = same_as(Reading, "utc_offset")
-    since: int | str | None = same_as(Reading, "since")
-    until: int | str | None = same_as(Reading, "until")
-    allow_empty: bool = same_as(Reading, "allow_empty")
+    x: str | None = option("Column of the x axis, e.g. longitude.  [default: guessed]", "COLUMN")
+    y: str | None = option("Column of the y axis, e.g. latitude.  [default: guessed]", "COLUMN")
+    bounds: Text | None = option(
+        "Bounds of the map. Choose them without looking at the data.", "W,S,E,N"
+    )
+    around: Text | None = option("Or: a square of KM km around a point.", "LAT,LON,KM")
+    cells: Text | None = option(f"Cells of the grid per side.  [default: {CELLS}]", "N|NX,NY")
+    zones: Path | str | None = option(
+        "Or: a public layer of zones (GeoPackage, GeoJSON, shapefile, GeoParquet). Counts are then of zones, not "
+        "of cells of a grid. With --bounds or --around: of both, a map that adds up to the zones.",
+        "FILE",
+    )
+    by: str | None = option("With --zones: column of the layer that names zones.", "COLUMN")
+    within: Text | None = option(
+        "With --zones: columns that name the zones above them, from the lowest up.", "COLUMN,…"
+    )
+    crs: str | None = option(
+        "Reference system of the map and its bounds.  [default: that of the zones, else degrees, OGC:CRS84]",
+        "CRS",
+    )
+    dest_x: str | None = option(
+        "Column of the destination's x, as a further axis.", "COLUMN", group=DEST
+    )
+    dest_y: str | None = option(
+        "Column of the destination's y, as a further axis.", "COLUMN", group=DEST
+    )
+    dest_zones: str | None = option(
+        "The layer of destinations.  [default: same, the layer of --zones]",
+        f"FILE|{SAME}",
+        group=DEST,
+    )
+    dest_by: str | None = option(
+        "Column of that layer that names zones.  [default: --by]", "COLUMN", group=DEST
+    )
+    dest_within: Text | None = option(
+        "Columns of that layer that name the zones above them.  [default: none; --within for the same layer]",
+        "COLUMN,…",
+        group=DEST,
+    )
+    axes: Texts = option(
+        "One more axis. COLUMN may be hour(T), weekday(T) or day(T) of a column T of times.",
+        "NAME:COLUMN:LOW:HIGH:CELLS",
+        flag="--axis",
+        default=(),
+    )
+    categories: Texts = option(
+        "One more axis, of names from a public list: names with commas between them, a .txt file with one on each "
+        "line, or a .csv file whose first line names levels, as in offence,group. Never take it from the data.",
+        "NAME[:COLUMN]=LIST",
+        flag="--category",
+        default=(),
+    )
+    other: Texts = option(
+        "Count values that are not in the list of this category under the name `other`; or, for zone, points in no "
+        "zone under the name `elsewhere`. Without it such records are left out.",
+        "NAME|zone",
+        default=(),
+    )
+    encoding: str | None = same_as("encoding")
+    decimal: str = same_as("decimal")
+    skip_lines: int | None = same_as("skip_lines")
+    skip_last: int | None = same_as("skip_last")
+    table: str | None = same_as("table")
+    sql: str | None = same_as("sql")
+    engine: str = same_as("engine")
+    memory: str | None = same_as("memory")
+    points_crs: str | None = same_as("crs")
+    user: str | None = same_as("user")
+    count: str | None = same_as("count")
+    per: str | None = same_as("per")
+    max_records: int | str | None = same_as("max_records")
+    once_per: str | None = same_as("once_per")
+    weight: str | None = same_as("weight")
+    max_weight: int | None = same_as("max_weight")
+    time: str | None = same_as("time")
+    time_unit: str = same_as("time_unit")
+    time_format: str | None = same_as("time_format")
+    utc_offset: int | str = same_as("utc_offset")
+    since: int | str | None = same_as("since")
+    until: int | str | None = same_as("until")
+    allow_empty: bool = same_as("allow_empty")
     epsilon: Text | None = option("Privacy budget of the release. Required.")
     spend: Texts = option(SPEND, "NAME=SHARE", default=())
     most_records: int = option(
@@ -182,8 +223,8 @@ class Recipe:
             return
         if self.columns is not None:
             object.__setattr__(self, "columns", tuple(self.columns))
-        for name in map_fields(but=("x", "y") if self.columns is None else ()):
-            if name in given_fields(self):
+        for name in given_fields(self):
+            if name in (OF_MAP if self.columns is not None else OF_MAP[2:]):
                 raise InputError(f"the map is given as a domain: leave out {name}")
 
     @property
@@ -194,7 +235,8 @@ class Recipe:
     @property
     def is_map_inside(self) -> bool:
         """Whether both a map and zones are asked for."""
-        return self.inside is not None or self.map_options().is_map_inside
+        is_flat = self.bounds is not None or self.around is not None
+        return self.inside is not None or (self.zones is not None and is_flat)
 
     @property
     def told_apart(self) -> ToldApart | None:
@@ -220,24 +262,13 @@ class Recipe:
 
         source = [self.source] if isinstance(self.source, (str, Path)) else []
         priors = [split_key(one)[0] for one in self.prior if isinstance(one, str)]
-        named = [*source, *priors, *self.map_options().files]
+        named = [*source, *priors, *map_files(self)]
         return [one for one in named if "://" not in str(one)]
-
-    def map_options(self) -> MapOptions:
-        """The fields about the map."""
-        return MapOptions(**self._of(MapOptions))
 
     def reading(self, columns: Any = None) -> Reading:
         """The fields about records, with the columns that the axes of the map come from."""
-        return Reading(columns, **self._of(Reading))
-
-    def _of(self, declaration: type) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for one in fields(self):
-            home, name = one.metadata.get(HOME, (None, None))
-            if home is declaration:
-                found[name] = getattr(self, one.name)
-        return found
+        about = {one.name: one.metadata[HOME] for one in fields(self) if HOME in one.metadata}
+        return Reading(columns, **{home: getattr(self, name) for name, home in about.items()})
 
     def made_by(self) -> Mechanism:
         """The mechanism, with its parameters. Needs no map: whether its first axis has names follows from the fields."""
@@ -380,6 +411,10 @@ class Recipe:
         return self.prepare(budget=budget, noise=noise, listen=listen).make()
 
 
+NAMES = [one.name for one in fields(Recipe)]
+OF_MAP = NAMES[NAMES.index("x") : NAMES.index("encoding")]  # the fields about the map
+
+
 def _normal(one: Field[Any], value: Any) -> Any:
     """The one form of a value, in which recipes from everywhere are equal."""
     if one.name in LISTS:
@@ -443,15 +478,22 @@ def _plain(part: Any, name: str) -> str:
     return str(part)
 
 
-def read_settings(settings: tuple[str, ...]) -> dict[str, str]:
+def read_settings(settings: Iterable[str]) -> dict[str, str]:
     """Parameters of a mechanism, from texts such as `height=6`."""
+    return read_pairs("--set", "NAME=VALUE", settings)
+
+
+def read_pairs(
+    flag: str, form: str, texts: Iterable[str], names: Container[str] | None = None
+) -> dict[str, str]:
+    """Values by their names, of which there may be a few only, from texts with = between them."""
     values: dict[str, str] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise InputError(f"--set takes NAME=VALUE, got {setting!r}")
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or (names is not None and name not in names):
+            raise InputError(f"{flag} takes {form}, got {text!r}")
         if name in values:
-            raise InputError(f"--set {name} is given twice")
+            raise InputError(f"{flag} {name} is given twice")
         values[name] = value
     return values
 
@@ -461,9 +503,3 @@ def given_fields(recipe: Recipe) -> dict[str, Any]:
     usual = {one.name: None if one.default is MISSING else one.default for one in fields(recipe)}
     values = {one.name: getattr(recipe, one.name) for one in fields(recipe)}
     return {name: value for name, value in values.items() if value != usual[name]}
-
-
-def map_fields(but: tuple[str, ...] = ()) -> list[str]:
-    """The names of the fields about the map."""
-    found = [one.name for one in fields(Recipe) if one.metadata.get(HOME, (None,))[0] is MapOptions]
-    return [name for name in found if name not in but]

@@ -29,6 +29,7 @@ from htf.estimation.least_squares import sum_leaves
 from htf.estimation.noise_law import noise_variances, scales_of_variances
 from htf.frame.crs import same_crs
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
+from htf.frame.grids import rows_of
 from htf.frame.tree import RegionTree
 from htf.privacy.zones_bought import ZonesBought
 from htf.release.release import Release, check_release
@@ -205,10 +206,8 @@ def _check_pair(on_map: Release, zones: Release) -> None:
 
 def _count_boxes(on_map: Release, tree: RegionTree, regions: IntArray) -> FloatArray:
     """What a map counts in regions of a finer tree."""
-    ends = np.column_stack([tree.low[regions], tree.high[regions]])
-    axes = enumerate(on_map.domain.axes * 2)
-    edges = [axis.from_cells(ends[:, number]) for number, axis in axes]
-    return np.array(on_map.count(np.column_stack(edges)).count)
+    rows = rows_of(on_map.domain.axes, tree.low[regions], tree.high[regions])
+    return np.array(on_map.count(rows).count)
 
 
 def _by_cell(zones: Release) -> FloatArray:

@@ -30,8 +30,10 @@ def markup(content: Content) -> str:
     return escape(UNIT.sub("\u00a0", content), quote=True)
 
 
-def element(tag: str, *content: Content, css: str = "") -> Markup:
-    return Markup(f"<{tag}{_class(css)}>{''.join(map(markup, content))}</{tag}>")
+def element(tag: str, *content: Content, css: str = "", scope: str = "") -> Markup:
+    """An element, with a class and a scope if they are given."""
+    given = f' scope="{scope}"' if scope else ""
+    return Markup(f"<{tag}{given}{_class(css)}>{''.join(map(markup, content))}</{tag}>")
 
 
 def join(*content: Content | None) -> Markup:
@@ -45,24 +47,22 @@ def items(texts: Iterable[Content]) -> Markup:
 def rows(pairs: Iterable[tuple[str, Content]]) -> Markup:
     """A table of two columns, the first of which says what the second is."""
     lines = (
-        f'<tr><th scope="row">{markup(name)}</th><td>{markup(value)}</td></tr>'
+        element("tr", element("th", name, scope="row"), element("td", value))
         for name, value in pairs
     )
-    return element("table", element("tbody", *map(Markup, lines)), css="facts")
+    return element("table", element("tbody", *lines), css="facts")
 
 
 def table(headers: Sequence[str], lines: Iterable[Sequence[Content]]) -> Markup:
     """A table. Columns whose header starts with '>' are numbers."""
     kinds = ["number" if header.startswith(">") else "" for header in headers]
-    head = "".join(
-        f'<th scope="col"{_class(css)}>{markup(header.lstrip(">"))}</th>'
-        for header, css in zip(headers, kinds, strict=True)
-    )
+    columns = zip(headers, kinds, strict=True)
+    head = (element("th", one.lstrip(">"), scope="col", css=css) for one, css in columns)
     body = [
         element("tr", *(element("td", one, css=css) for one, css in zip(line, kinds, strict=True)))
         for line in lines
     ]
-    top = element("thead", element("tr", Markup(head)))
+    top = element("thead", element("tr", *head))
     return element("table", top, element("tbody", *body))
 
 

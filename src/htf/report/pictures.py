@@ -29,12 +29,11 @@ def map_picture(subject: Subject) -> str | None:
     if not release.domain.has_shapes:
         return None
     try:
-        figure = _figure(subject)
+        return _address(_figure(subject))
     except MissingExtraError:
         raise
     except InputError:  # zones may have no outlines
         return None
-    return _address(figure)
 
 
 def _figure(subject: Subject) -> Figure:

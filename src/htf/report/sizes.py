@@ -16,16 +16,6 @@ MOST_CLASSES = 6
 PIXELS = 240  # a side of the small picture
 
 
-@dataclass(frozen=True, slots=True)
-class SizeClass:
-    """Leaves of about one size."""
-
-    size: str
-    leaves: int
-    area: float  # as a share of the map
-    held: float  # as a share of what the release counts
-
-
 @dataclass(frozen=True, eq=False)
 class LeafSizes:
     """The sizes of leaves on a map: the side of a square of the same area."""
@@ -65,23 +55,20 @@ class LeafSizes:
         return self.told(_weighted_median(self.sides, self.area))
 
     @property
-    def classes(self) -> list[SizeClass]:
-        """From fine to coarse, at most six; those at the ends take in what is beyond."""
+    def classes(self) -> list[tuple[float, int, float, float]]:
+        """Sides from fine to coarse, at most six, with the number of leaves and the shares of the map and of what is counted;
+        those at the ends take in what is beyond."""
         rounded = np.array([nearest_round(side) for side in np.unique(self.sides)])
         of_leaf = rounded[np.unique(self.sides, return_inverse=True)[1]]
         steps = np.unique(rounded)
         if len(steps) > MOST_CLASSES:
             steps = steps[np.linspace(0, len(steps) - 1, MOST_CLASSES).round().astype(int)]
         nearest = np.abs(np.log(of_leaf[:, None] / steps)).argmin(axis=1)
-        return [
-            SizeClass(
-                f"about {self.told(step)}",
-                int(np.sum(nearest == place)),
-                float(self.area[nearest == place].sum()),
-                float(self.held[nearest == place].sum()),
-            )
-            for place, step in enumerate(steps.tolist())
-        ]
+        leaves, area, held = (
+            np.bincount(nearest, weights, len(steps)).tolist()
+            for weights in (None, self.area, self.held)
+        )
+        return list(zip(steps.tolist(), leaves, area, held, strict=True))
 
 
 def size_raster(release: Release, sizes: LeafSizes) -> FloatArray:

@@ -155,8 +155,8 @@ def _sizes(release: Release) -> Markup:
         return Markup("")
     quantity = things(release.quantity)
     lines = [
-        (one.size, f"{one.leaves:,}", per_cent(one.area), per_cent(one.held))
-        for one in sizes.classes
+        (f"about {sizes.told(side)}", f"{leaves:,}", per_cent(area), per_cent(held))
+        for side, leaves, area, held in sizes.classes
     ]
     headers = ("side of a region", ">regions", ">share of the map", f">share of {quantity}")
     told = (

@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from htf.estimation.background import Background
 from htf.estimation.homogeneous import PRIOR_TRUST, estimate_regions
 from htf.estimation.prior import MOST_AXES
+from htf.frame.grids import rows_of
 from htf.recipes.recipe import Recipe, read_settings
 from htf.release.release import BORROWING, Release
 from htf.verification import estimated
 
-BORROWED_FROM = (
-    "borrowed_from"  # the fact that has the digests of the files that were borrowed from
-)
-FORESIGHT, USUAL_FORESIGHT = (
-    "foresight",
-    4.0,
-)  # growth from round to round of a tree whose cuts earlier maps foresee
-
-
+# The fact that has the digests of the files that were borrowed from
+BORROWED_FROM = "borrowed_from"
+# Growth from round to round of a tree whose cuts earlier maps foresee.
+FORESIGHT, USUAL_FORESIGHT = "foresight", 4.0
 MOST_FORESEEN = 3  # axes; docs/decisions/0020 has what was measured
 
 
@@ -63,11 +57,6 @@ def borrow(release: Release, before: Sequence[Release], marks: Sequence[str] = (
 
 def background_of(release: Release, before: Sequence[Release]) -> Background:
     """What the raw counts of earlier releases say about each region: they have next to no bias."""
-    tree, axes = release.tree, release.domain.axes
-    edges = [
-        axis.from_cells(ends[:, number])
-        for ends in (tree.low, tree.high)
-        for number, axis in enumerate(axes)
-    ]
-    answers = [one.count(np.column_stack(edges)) for one in before]
+    rows = rows_of(release.domain.axes, release.tree.low, release.tree.high)
+    answers = [one.count(rows) for one in before]
     return Background.of([one.raw for one in answers], [one.std_error for one in answers])

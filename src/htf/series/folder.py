@@ -20,7 +20,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -86,6 +85,7 @@ class SeriesFolder:
     def __init__(self, folder: str | Path) -> None:
         self.folder = arguments.path(folder, "the folder of a series")
         self.plan = read_plan(self.folder)
+        self._loaded: dict[Path, Release] = {}
 
     @property
     def periods(self) -> list[str]:
@@ -119,10 +119,6 @@ class SeriesFolder:
                 raise InputError(f"{path} is not private (noise: {release.noise}): move it away")
             self._loaded[path] = release
         return self._loaded[path]
-
-    @cached_property
-    def _loaded(self) -> dict[Path, Release]:
-        return {}
 
     @contextmanager
     def adding(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -14,53 +14,35 @@ DAY, WEEK, MONTH, QUARTER, YEAR = "day", "week", "month", "quarter", "year"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How the periods of one kind are written."""
+    """How the periods of one kind are written, and how long they are."""
 
     form: str  # for messages
     pattern: str
-    start: Callable[[list[int]], date]
-    days: Callable[[date], date]  # the first day after the period that begins on this one
+    rest: str = ""  # of the first day, as ISO 8601 writes it
+    days: int = 0
+    months: int = 0
 
+    def start(self, text: str) -> date:
+        """The first day of a period of that name."""
+        year, _, quarter = text.partition("-Q")
+        if quarter:
+            return date(int(year), 3 * int(quarter) - 2, 1)
+        return date.fromisoformat(f"{text}{self.rest}")
 
-def _first_of_month(months: int) -> date:
-    return date(months // 12, months % 12 + 1, 1)
-
-
-def _months_later(day: date, months: int) -> date:
-    return _first_of_month(day.year * 12 + day.month - 1 + months)
+    def end(self, start: date) -> date:
+        """The first day after a period."""
+        if self.days:
+            return start + timedelta(days=self.days)
+        months = start.year * 12 + start.month - 1 + self.months
+        return date(months // 12, months % 12 + 1, 1)
 
 
 KINDS = {
-    DAY: Kind(
-        "2026-03-31",
-        r"(\d{4})-(\d{2})-(\d{2})",
-        lambda numbers: date(numbers[0], numbers[1], numbers[2]),
-        lambda day: day + timedelta(days=1),
-    ),
-    WEEK: Kind(
-        "2026-W13",
-        r"(\d{4})-W(\d{2})",
-        lambda numbers: date.fromisocalendar(numbers[0], numbers[1], 1),
-        lambda day: day + timedelta(days=7),
-    ),
-    MONTH: Kind(
-        "2026-03",
-        r"(\d{4})-(\d{2})",
-        lambda numbers: date(numbers[0], numbers[1], 1),
-        lambda day: _months_later(day, 1),
-    ),
-    QUARTER: Kind(
-        "2026-Q1",
-        r"(\d{4})-Q([1-4])",
-        lambda numbers: date(numbers[0], 3 * numbers[1] - 2, 1),
-        lambda day: _months_later(day, 3),
-    ),
-    YEAR: Kind(
-        "2026",
-        r"(\d{4})",
-        lambda numbers: date(numbers[0], 1, 1),
-        lambda day: date(day.year + 1, 1, 1),
-    ),
+    DAY: Kind("2026-03-31", r"\d{4}-\d{2}-\d{2}", days=1),
+    WEEK: Kind("2026-W13", r"\d{4}-W\d{2}", days=7),
+    MONTH: Kind("2026-03", r"\d{4}-\d{2}", "-01", months=1),
+    QUARTER: Kind("2026-Q1", r"\d{4}-Q[1-4]", months=3),
+    YEAR: Kind("2026", r"\d{4}", "-01-01", months=12),
 }
 
 
@@ -76,13 +58,11 @@ class Period:
     def read(cls, text: str, kind: str) -> Period:
         """`2026-03` is a month."""
         rule = KINDS[kind]
-        matched = re.fullmatch(rule.pattern, text, re.ASCII) if isinstance(text, str) else None
-        try:
-            start = None if matched is None else rule.start([int(one) for one in matched.groups()])
-            if start is not None:
-                rule.days(start)  # the last ones that a calendar knows have no end
-        except (ValueError, OverflowError):
-            start = None
+        start = None
+        if isinstance(text, str) and re.fullmatch(rule.pattern, text, re.ASCII):
+            with suppress(ValueError, OverflowError):
+                rule.end(rule.start(text))  # the last ones that a calendar knows have no end
+                start = rule.start(text)
         if start is None:
             raise InputError(f"a {kind} is written like {rule.form}, got {text!r}")
         return cls(start, text, kind)
@@ -90,7 +70,7 @@ class Period:
     @property
     def end(self) -> date:
         """The first day after it."""
-        return KINDS[self.kind].days(self.start)
+        return KINDS[self.kind].end(self.start)
 
     @property
     def seconds(self) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from htf.frame.domain import Domain
 from htf.privacy.budget import digest_of
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import RECORD
+from htf.recipes.maps import map_files
 from htf.recipes.recipe import Recipe, given_fields
 from htf.release.named_columns import layer_columns, with_outlines, zone_type
 from htf.series.periods import KINDS, Period
@@ -172,7 +173,7 @@ def plan_of(recipe: Recipe, period: str, releases: int, total: Any = None) -> Se
     arguments.instance(recipe, Recipe, "recipe", "make one with htf.Recipe(bounds=…, epsilon=…)")
     releases = arguments.whole(releases, "the number of releases")
     _check_of_all_periods(recipe)
-    layers = {digest_of(file): file.name for file in recipe.map_options().files}
+    layers = {digest_of(file): file.name for file in map_files(recipe)}
     kept, each = recipe.pinned(), recipe.total
     if total is not None:
         whole = Epsilon.of(total)

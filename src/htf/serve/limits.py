@@ -18,9 +18,8 @@ class Limits:
     boxes: int = 500_000
     polygons: int = 10_000
     corners: int = 200_000  # of all polygons of a request
-    crossing_corners: int = (
-        300  # of a polygon that crosses itself: repairing takes up to their cube
-    )
+    # Of a polygon that crosses itself: repairing takes up to their cube
+    crossing_corners: int = 300
     seconds: float = 30.0  # to send a body, and again to be answered
     waiting: int = 32  # jobs that wait for a thread, of all requests
     threads: int = 2

@@ -18,9 +18,8 @@ from typing import Any
 
 import orjson
 
-EVERY = (
-    0.1  # seconds between writes about requests: a write of its own costs as much as a small count
-)
+# Seconds between writes about requests: a write of its own costs as much as a small count
+EVERY = 0.1
 
 
 def log(event: str, **values: Any) -> None:

@@ -80,19 +80,20 @@ def synthetic_trips(trips: int = 250_000, seed: int = 2021) -> Trips:
     preference = generator.gumbel(size=choices.shape)
     preference -= _km(city.x[choices] - city.x, city.y[choices] - city.y) / USUAL_KM
     goal = np.take_along_axis(choices, preference.argmax(axis=0)[None], axis=0)[0]
-    hour = _draw_hours(generator, city.x, city.y)
+    centre = DISTRICTS[0]
+    east, north = to_degrees(np.array(centre.east), np.array(centre.north))
+    in_morning = 0.1 + 0.6 / (1 + np.exp(3.0 - _km(city.x - east, city.y - north)))
+    hour = draw_hours(generator, in_morning)
     return Trips(city.x, city.y, city.x[goal], city.y[goal], hour, city.domain_bounds)
 
 
-def _draw_hours(generator: np.random.Generator, x: FloatArray, y: FloatArray) -> FloatArray:
+def draw_hours(generator: np.random.Generator, in_morning: FloatArray) -> FloatArray:
     """In the morning, in the evening, or at any hour of the day."""
-    centre = DISTRICTS[0]
-    east, north = to_degrees(np.array(centre.east), np.array(centre.north))
-    in_morning = 0.1 + 0.6 / (1 + np.exp(3.0 - _km(x - east, y - north)))
-    kind = generator.random(len(x))
-    morning, evening = generator.normal(8, 1, len(x)), generator.normal(18, 1.6, len(x))
+    number = len(in_morning)
+    kind = generator.random(number)
+    morning, evening = generator.normal(8, 1, number), generator.normal(18, 1.6, number)
     peak = np.where(kind < in_morning, morning, evening)
-    return np.asarray(np.where(kind > 0.85, generator.uniform(0, 24, len(x)), peak) % 24)
+    return np.asarray(np.where(kind > 0.85, generator.uniform(0, 24, number), peak) % 24)
 
 
 def _km(degrees_east: FloatArray, degrees_north: FloatArray) -> FloatArray:

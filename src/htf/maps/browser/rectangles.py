@@ -15,6 +15,7 @@ from htf.errors import InputError
 from htf.estimation.level import LEVEL_TEXT
 from htf.frame.areas import square_kilometres
 from htf.frame.domain import Domain, FloatArray, IntArray
+from htf.frame.grids import rows_of
 from htf.maps.browser.mercator import Plane, corners_in_square, from_square
 from htf.maps.browser.sheets import Packed, Sheet, limits_of, pack, packed_changes
 from htf.maps.kinds import Boxes, Drawn, Grid
@@ -214,10 +215,7 @@ def _boxes_of(layer: Boxes) -> tuple[FloatArray, Sheet, str]:
 
 def in_map_coordinates(domain: Domain, low: IntArray, high: IntArray) -> FloatArray:
     """Rectangles in cells of the first two axes, as rows W,S,E,N in map coordinates."""
-    axes = list(enumerate(domain.axes[:2]))
-    return np.column_stack(
-        [axis.from_cells(ends[:, n]) for ends in (low, high) for n, axis in axes]
-    )
+    return rows_of(domain.axes[:2], low, high)
 
 
 def packed_corners(
