@@ -53,10 +53,7 @@ def estimate_by(inference: Callable[..., Any]) -> Patches:
         estimates, variances = inference(tree, counts)
         return estimation.Estimated(estimates, variances, np.zeros((0, 0, 0)))
 
-    return [
-        (growth, "estimate_regions", estimate),
-        (growth, "FROM_LEAVES", LEAST_SQUARES),
-    ]
+    return [(growth, "estimate_regions", estimate), (growth, "FROM_LEAVES", LEAST_SQUARES)]
 
 
 VARIANTS: dict[str, tuple[str, Patches]] = {
@@ -69,10 +66,7 @@ VARIANTS: dict[str, tuple[str, Patches]] = {
     "all boxes may be called empty": ("htf", [(estimation, "COARSE", 0.0)]),
     "learnt in one pass, not two": ("htf", [(estimation, "PASSES", 1)]),
     "one spread for boxes of all sizes": ("htf", [(expectation, "TURNS_OF_A_LEVEL", 1000)]),
-    "nothing learnt: non-negative least squares": (
-        "htf",
-        estimate_by(nonnegative_least_squares),
-    ),
+    "nothing learnt: non-negative least squares": ("htf", estimate_by(nonnegative_least_squares)),
     "nothing learnt: least squares": ("htf", estimate_by(least_squares)),
     "even boxes are cut like others": ("htf", [(growth, "MOST_EVEN", 1.0)]),
     "nothing is kept for the last round": ("htf:last_share=0", []),

@@ -174,10 +174,7 @@ def time_tree(random: np.random.Generator) -> dict[str, tuple[float, int]]:
             seconds(lambda: TreeIndex(tree, counts, leaves)),
             1,
         ),
-        "a tree, random boxes": (
-            seconds(lambda: index.answer(boxes, axes)),
-            TREE_BOXES,
-        ),
+        "a tree, random boxes": (seconds(lambda: index.answer(boxes, axes)), TREE_BOXES),
     }
 
 

@@ -23,16 +23,7 @@ import shapely
 from htf import Domain, read_points, read_zones
 from htf.frame.domain import FloatArray
 from htf.frame.zone_index import zone_index
-from ingest import (  # type: ignore[import-not-found]
-    BOUNDS,
-    KEPT,
-    PEOPLE,
-    ask_duckdb,
-    plain_parts,
-    points_in,
-    show_table,
-    take_turns,
-)
+from ingest import BOUNDS, KEPT, PEOPLE, ask_duckdb, plain_parts, points_in, show_table, take_turns  # type: ignore[import-not-found]
 
 TARGET = 6.0  # times the plain count
 CORNERS = 100

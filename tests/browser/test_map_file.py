@@ -15,15 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from htf import (
-    Domain,
-    FrequencyMatrix,
-    PeopleByBox,
-    Protection,
-    Release,
-    measure_distinct,
-    publish,
-)
+from htf import Domain, FrequencyMatrix, PeopleByBox, Protection, Release, measure_distinct, publish
 from htf.cli.main import run
 from htf.maps.kinds import Grid
 from htf.query.change import error_of_change

@@ -211,10 +211,7 @@ def test_the_ending_says_the_format_and_names_are_kept(
 
 
 def test_what_cannot_be_written_is_refused_before_counting(
-    folder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise AssertionError("counted")

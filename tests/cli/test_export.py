@@ -144,10 +144,7 @@ def mistakes(folder: Path) -> dict[str, tuple[list[Any], str]]:
             ["export", release, "-o", folder / "never.gpkg", "--pixels", "9"],
             "--pixels is for .tif",
         ),
-        "no such axis": (
-            ["export", release, "-o", out, "--where", "hour=7:10"],
-            "no axis 'hour'",
-        ),
+        "no such axis": (["export", release, "-o", out, "--where", "hour=7:10"], "no axis 'hour'"),
         "half a range": (["export", release, "-o", out, "--where", "x=7"], "got 'x=7'"),
         "points of a map": (["sample", release, "-o", out], "must end in .csv or .parquet"),
         "no points": (["sample", release, "-o", folder / "never.csv", "--n", "-3"], "-3 is not in"),

@@ -194,8 +194,7 @@ ASCII = {"PYTHONIOENCODING": "ascii"}
 
 
 @pytest.mark.parametrize(
-    "environment",
-    [ASCII, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}],
+    "environment", [ASCII, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
 )
 @pytest.mark.usefixtures("place")
 def test_an_ascii_standard_output(environment: dict[str, str]) -> None:
@@ -227,9 +226,7 @@ def with_evil(release: Release, what: str) -> Release:
         "facts": {"facts": {EVIL: EVIL}},
         "parameters": {"parameters": {EVIL: EVIL}},
         "noise": {"private": False, "noise": f"seeded {EVIL}"},
-        "ledger": {
-            "ledger": (replace(release.ledger[0], label=EVIL), *release.ledger[1:]),
-        },
+        "ledger": {"ledger": (replace(release.ledger[0], label=EVIL), *release.ledger[1:])},
     }
     return replace(release, **changes[what])
 

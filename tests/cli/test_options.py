@@ -83,9 +83,7 @@ def test_options_of_a_group_are_read_like_others(capfd: pytest.CaptureFixture[st
     assert "decimal is given twice" in capfd.readouterr().err
 
 
-def test_two_values_of_one_option_are_read_like_others(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_two_values_of_one_option_are_read_like_others(capfd: pytest.CaptureFixture[str]) -> None:
     wrong = {
         ("--weight", "fares"): "it takes COLUMN:W, got 'fares'",
         ("--weight", ":6"): "it takes COLUMN:W",

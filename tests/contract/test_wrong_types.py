@@ -283,10 +283,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"low": set(), "high": set(), "first": WHOLE},
     ),
     "Axis.to_cells": lambda w: Call(
-        w.domain.axes[0].to_cells,
-        {"values": [0.5]},
-        {"values": ARRAYS},
-        {"values": "coordinates"},
+        w.domain.axes[0].to_cells, {"values": [0.5]}, {"values": ARRAYS}, {"values": "coordinates"}
     ),
     "Axis.from_cells": lambda w: Call(
         w.domain.axes[0].from_cells, {"edges": [0, 1]}, {"edges": ARRAYS}
@@ -313,12 +310,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
     "Domain.square": lambda _: Call(
         htf.Domain.square,
         {"latitude": 34, "longitude": -118, "side_km": 70, "cells": 4},
-        {
-            "latitude": NUMBER,
-            "longitude": NUMBER,
-            "side_km": NUMBER - {"negative"},
-            "cells": WHOLE,
-        },
+        {"latitude": NUMBER, "longitude": NUMBER, "side_km": NUMBER - {"negative"}, "cells": WHOLE},
         {"side_km": "side"},
     ),
     "Domain.from_dict": lambda w: Call(
@@ -365,11 +357,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
     "CountRegions": lambda _: Call(
         CountRegions,
         {"label": "whole", "regions": [0], "epsilon": [10**14]},
-        {
-            "label": TEXT,
-            "regions": {"range", "empty list"},
-            "epsilon": {"range", "empty list"},
-        },
+        {"label": TEXT, "regions": {"range", "empty list"}, "epsilon": {"range", "empty list"}},
     ),
     "FrequencyMatrix": lambda w: Call(
         htf.FrequencyMatrix,
@@ -421,13 +409,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "weight": None,
             "max_weight": 1,
         },
-        {
-            "max_records": WHOLE,
-            "once_per": NONE,
-            "of_query": {"true"},
-            "per": NONE,
-            "weight": NONE,
-        },
+        {"max_records": WHOLE, "once_per": NONE, "of_query": {"true"}, "per": NONE, "weight": NONE},
         {
             "max_records": "records",
             "count": "counted",
@@ -466,10 +448,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
         Clipped.from_dict, {"data": w.clipped.to_dict()}, {}, {"data": "cut records"}
     ),
     "Clipped.check_fits": lambda w: Call(
-        w.clipped.check_fits,
-        {"protection": w.clipped.protection},
-        {},
-        {"protection": "protection"},
+        w.clipped.check_fits, {"protection": w.clipped.protection}, {}, {"protection": "protection"}
     ),
     "measure_clipped": lambda w: Call(
         htf.measure_clipped,
@@ -543,12 +522,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "label": "",
             "per": None,
         },
-        {
-            "epsilon": {*EPSILON, "instance of ours"},
-            "budget": NONE,
-            "label": TEXT,
-            "per": NONE,
-        },
+        {"epsilon": {*EPSILON, "instance of ours"}, "budget": NONE, "label": TEXT, "per": NONE},
         {"per": "period"},
     ),
     "best_max_records": lambda w: Call(
@@ -584,10 +558,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
         },
     ),
     "DistinctCounts.from_dict": lambda w: Call(
-        DistinctCounts.from_dict,
-        {"data": w.distinct.to_dict()},
-        {},
-        {"data": "different people"},
+        DistinctCounts.from_dict, {"data": w.distinct.to_dict()}, {}, {"data": "different people"}
     ),
     "measure_distinct": lambda w: Call(
         htf.measure_distinct,
@@ -928,9 +899,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
     ),
     "Prior.check_map": lambda w: Call(w.prior.check_map, {"domain": w.domain}),
     "make_mechanism": lambda _: Call(
-        htf.make_mechanism,
-        {"name": "ug"},
-        says={"name": "mechanism"},
+        htf.make_mechanism, {"name": "ug"}, says={"name": "mechanism"}
     ),
     "Recipe": lambda _: Call(
         htf.Recipe,
@@ -1039,11 +1008,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
     "BudgetFile.create": lambda w: Call(
         htf.BudgetFile.create,
         {"path": w.budget.path, "dataset": w.account(), "cap": 1, "unit": "one record"},
-        {
-            "path": {"text", "path"},
-            "dataset": {"text"},
-            "cap": {*EPSILON, "instance of ours"},
-        },
+        {"path": {"text", "path"}, "dataset": {"text"}, "cap": {*EPSILON, "instance of ours"}},
         {"path": "budget file|cannot write", "dataset": "data set", "cap": "epsilon"},
     ),
     "BudgetFile.charge": lambda w: Call(
@@ -1107,10 +1072,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
         {"boxes": "box", "where": "where|axis"},
     ),
     "Release.count in ranges": lambda w: Call(
-        lambda x: w.release.count(where={"x": x}),
-        {"x": [0, 1]},
-        {"x": {"range"}},
-        {"x": "range"},
+        lambda x: w.release.count(where={"x": x}), {"x": [0, 1]}, {"x": {"range"}}, {"x": "range"}
     ),
     "Release.count_polygons": lambda w: Call(
         w.release.count_polygons,
@@ -1241,11 +1203,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
         synthetic_city, {"points": 5, "seed": 1}, {"points": WHOLE, "seed": WHOLE}
     ),
     "synthetic_trips": lambda _: Call(
-        synthetic_trips,
-        {"trips": 5, "seed": 1},
-        {"trips": WHOLE},
-        {"trips": "points"},
-        ("trips",),
+        synthetic_trips, {"trips": 5, "seed": 1}, {"trips": WHOLE}, {"trips": "points"}, ("trips",)
     ),
     "synthetic_zones": lambda _: Call(
         htf.synthetic_zones,

@@ -85,10 +85,7 @@ DOMAINS: dict[str, tuple[Domain, list[str]]] = {
     "hours": (Domain((ZONES, Axis("hour", 0, 24, 6))), ["x", "y", "hour"]),
     "flows": (Domain((ZONES, DESTINATIONS)), ["x", "y", "dx", "dy"]),
     "flows of kinds": (Domain((ZONES, DESTINATIONS, ANY_KIND)), ["x", "y", "dx", "dy", "kind"]),
-    "kinds on a map": (
-        Domain((Axis("x", 0, 1, 5), Axis("y", 0, 1, 4), KIND)),
-        ["x", "y", "kind"],
-    ),
+    "kinds on a map": (Domain((Axis("x", 0, 1, 5), Axis("y", 0, 1, 4), KIND)), ["x", "y", "kind"]),
 }
 CASES: dict[str, dict[str, Any]] = {
     "records": {},

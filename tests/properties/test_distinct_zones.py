@@ -110,8 +110,7 @@ def test_people_are_counted_once_in_each_area(
 
 
 @pytest.mark.parametrize(
-    ("kind", "by"),
-    [("zones", "district"), ("trips", "district"), ("kinds", "district,group")],
+    ("kind", "by"), [("zones", "district"), ("trips", "district"), ("kinds", "district,group")]
 )
 @given(st.lists(RECORD, max_size=30), st.integers(1, 3))
 @examples(5)

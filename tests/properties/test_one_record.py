@@ -71,11 +71,7 @@ Kinds = tuple[str, str, str]  # of places and of times, and the column whose odd
 
 
 def read(
-    rows: list[Row],
-    kinds: Kinds,
-    source: Source,
-    asked: Mapping[str, Any],
-    place: Path,
+    rows: list[Row], kinds: Kinds, source: Source, asked: Mapping[str, Any], place: Path
 ) -> dict[tuple[int, ...], int]:
     place.mkdir()
     given, options = source(to_table(rows, PLACES[kinds[0]], TIMES[kinds[1]]), place)

@@ -13,18 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from htf import Epsilon, FrequencyMatrix, InputError, Protection, RecordsPerPerson, publish, verify
-from htf.curator.contributions import (
-    PARTS_OF_A_PERSON,
-    parts_by_mark,
-)
+from htf.curator.contributions import PARTS_OF_A_PERSON, parts_by_mark
 from htf.mechanisms import registry
 from htf.privacy.activity import LEAST_PRICE, PARTS, Activity, marks
-from htf.privacy.protection import (
-    OF_RECORDS,
-    epsilon_per_share,
-    price_of_bought,
-    price_of_map,
-)
+from htf.privacy.protection import OF_RECORDS, epsilon_per_share, price_of_bought, price_of_map
 from htf.recipes.quote import OFFERS
 from support import city_matrix
 from telling import examples
@@ -91,10 +83,7 @@ def part_of(total: Epsilon, share: Fraction) -> Epsilon:
     return OFFERS["activity"].price(total, share)
 
 
-@given(
-    st.integers(1, 10**18),
-    st.fractions(0, 1).filter(lambda share: share < 1),
-)
+@given(st.integers(1, 10**18), st.fractions(0, 1).filter(lambda share: share < 1))
 @examples(200)
 def test_a_share_of_epsilon_leaves_something(units: int, share: Fraction) -> None:
     """As `htf release --spend` takes it: rounded down, and never all."""

@@ -40,12 +40,7 @@ from support import counted
 from telling import examples
 
 DOMAIN = Domain((Axis("x", 0.0, 3.0, 3), Axis("y", 0.0, 2.0, 2)))
-WEIGHT = st.one_of(
-    st.none(),
-    st.floats(width=64),
-    st.integers(-3, 12).map(float),
-    st.floats(0, 12),
-)
+WEIGHT = st.one_of(st.none(), st.floats(width=64), st.integers(-3, 12).map(float), st.floats(0, 12))
 RECORD = st.tuples(
     st.sampled_from([0.5, 1.5, 2.5, 3.5]),  # the last is outside
     st.sampled_from([0.5, 1.5]),

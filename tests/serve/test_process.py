@@ -314,10 +314,7 @@ def test_counting_does_not_stop_the_others(
         (("{seeded}",), "NOT PRIVATE"),
         (("{city}", "--tls", "{city}"), "Option '--tls' requires 2 arguments"),
         (("{city}", "--tls", "{missing}", "{city}"), "there is no file"),
-        (
-            ("{city}", "--tls", "{city}", "{city}"),
-            "not a certificate and its key",
-        ),
+        (("{city}", "--tls", "{city}", "{city}"), "not a certificate and its key"),
         (("{city}", "--token-file", "{missing}"), "there is no file"),
         (("{city}", "--token-file", "{short}"), "at least 16 plain characters"),
         (("{city}", "--host", "203.0.113.1"), "cannot listen on 203.0.113.1, port 8000"),

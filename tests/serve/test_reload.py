@@ -135,10 +135,7 @@ def test_a_server_goes_on_without_a_release(files: dict[str, Path], tmp_path: Pa
     folder.mkdir()
     shutil.copy(files["city"], folder / "one.parquet")
     shutil.copy(files["city"], tmp_path / "two.parquet")
-    with (
-        process(folder, tmp_path / "two.parquet") as (address, started),
-        client(address) as api,
-    ):
+    with process(folder, tmp_path / "two.parquet") as (address, started), client(address) as api:
         assert [*ids_of(api)] == ["one", "two"]
         (folder / "one.parquet").unlink()
         (tmp_path / "two.parquet").unlink()
@@ -152,10 +149,7 @@ def test_a_server_goes_on_without_a_release(files: dict[str, Path], tmp_path: Pa
         started.terminate()
         log = [json.loads(line) for line in started.stderr.read().splitlines()]
     dropped = [(x["release"], x["file"]) for x in log if x["event"] == "drop"]
-    assert dropped == [
-        ("one", str(folder / "one.parquet")),
-        ("two", str(tmp_path / "two.parquet")),
-    ]
+    assert dropped == [("one", str(folder / "one.parquet")), ("two", str(tmp_path / "two.parquet"))]
 
 
 @pytest.mark.parametrize("gone", ["the file", "the folder", "all in the folder"])

@@ -54,13 +54,7 @@ from htf.curator.cells import ExactCells
 from htf.curator.curve_measurements import WeightedRuns
 from htf.curator.frequency import WeighedRecords
 from htf.curator.looks import CountLooks, RefinedCounts
-from htf.curator.measurements import (
-    CountRegions,
-    LinearQueries,
-    MedianCuts,
-    ScoreSplits,
-    joint,
-)
+from htf.curator.measurements import CountRegions, LinearQueries, MedianCuts, ScoreSplits, joint
 from htf.curator.noise import FastNoise, NoiseSource, OpenDPNoise, SeededNoise
 from htf.curator.window import Steps, Window
 from htf.frame.domain import IntArray
@@ -309,8 +303,7 @@ every_attack = pytest.mark.parametrize("name", ATTACKS)
 every_audit = pytest.mark.parametrize(
     ("name", "source"),
     telling(
-        product(ATTACKS, SOURCES),
-        lambda name, source: source != "opendp" or name in BY_OPENDP,
+        product(ATTACKS, SOURCES), lambda name, source: source != "opendp" or name in BY_OPENDP
     ),
 )
 

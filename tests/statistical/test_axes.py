@@ -32,10 +32,7 @@ def matrix(request: pytest.FixtureRequest) -> FrequencyMatrix:
     west, south, east, north = trips.domain_bounds
 
     def place(cells: int, prefix: str = "") -> list[Axis]:
-        return [
-            Axis(f"{prefix}x", west, east, cells),
-            Axis(f"{prefix}y", south, north, cells),
-        ]
+        return [Axis(f"{prefix}x", west, east, cells), Axis(f"{prefix}y", south, north, cells)]
 
     if request.param == "hours":
         axes, columns = [*place(64), Axis("hour", 0, 24, 24)], (trips.x, trips.y, trips.hour)

@@ -48,12 +48,7 @@ MAY_SEE_DATA = (
     "cli/check.py",
     "cli/demo.py",
 )
-MAY_NAME_NOISE = (
-    "curator/",
-    "publication.py",
-    "verification.py",
-    "recipes/make.py",
-)
+MAY_NAME_NOISE = ("curator/", "publication.py", "verification.py", "recipes/make.py")
 RANDOM_NAMES = (  # of temporary folders, of unfinished files, and of entries
     "base/leftovers.py",
     "files.py",

@@ -435,10 +435,7 @@ def test_a_table_is_written(ending: str, visits: Path) -> None:
         (["--user", "who", "--distinct", "0"], "at least one box"),
         (["--user", "who", "--distinct", "20"], "only 16 cells there"),
         (["--user", "who", "--distinct", "4:17"], "1 to 16 boxes"),
-        (
-            ["--user", "who", "--distinct", "4:many"],
-            "takes the number of boxes along",
-        ),
+        (["--user", "who", "--distinct", "4:many"], "takes the number of boxes along"),
         (
             ["--user", "who", "--distinct", "4", "--spend", "distinct=0"],
             "between 0 and 1 such as 0.2",

@@ -252,14 +252,7 @@ def doctored(release: Release, kind: str) -> Release:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(
-    "kind",
-    [
-        "counts missing",
-        "epsilon 0",
-        "negative estimates",
-        "no halves",
-        "cut leaves",
-    ],
+    "kind", ["counts missing", "epsilon 0", "negative estimates", "no halves", "cut leaves"]
 )
 def test_a_doctored_release_is_found_out_and_answers_nothing(kind: str, tmp_path: Path) -> None:
     counted_at_once = publish(city_matrix(), "1", Htf(look_share=0.0), noise=SeededNoise(3))

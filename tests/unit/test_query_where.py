@@ -13,12 +13,7 @@ from htf.query.where import full_ranges, full_rows
 
 HOURS = Domain((Axis("x", 0, 6, 6), Axis("y", 10, 20, 5), Axis("hour", 0, 24, 8)))
 TRIPS = Domain(
-    (
-        Axis("x", 0, 6, 6),
-        Axis("y", 10, 20, 5),
-        Axis("dest_x", 0, 6, 3),
-        Axis("dest_y", 10, 20, 4),
-    )
+    (Axis("x", 0, 6, 6), Axis("y", 10, 20, 5), Axis("dest_x", 0, 6, 3), Axis("dest_y", 10, 20, 4))
 )
 
 

@@ -16,12 +16,7 @@ import htf
 from htf import BudgetFile, Domain, FrequencyMatrix, InputError, Protection, Release, publish
 from htf.cli.main import run
 from htf.errors import OutputError
-from htf.forecasts.release_errors import (
-    AreaErrors,
-    ReleaseErrors,
-    errors_of,
-    nearest_round,
-)
+from htf.forecasts.release_errors import AreaErrors, ReleaseErrors, errors_of, nearest_round
 from htf.frame.domain import Axis
 from htf.report.document import html_report, write_report
 from htf.report.html import element, markup

@@ -888,14 +888,7 @@ def test_a_plan_with_room_allows_corrections(
     incidents: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make("person", epsilon="0.25")
-    add = [
-        "series",
-        "add",
-        "city",
-        "points.csv",
-        "--noise",
-        "fast",
-    ]
+    add = ["series", "add", "city", "points.csv", "--noise", "fast"]
     add += ["--period", "2026-01"]
     assert run(add) == 0
     assert run([*add, "--correct"]) == 0

@@ -82,10 +82,7 @@ def test_cells_have_sizes_on_the_ground() -> None:
 
 def test_squares_are_as_wide_as_asked() -> None:
     assert sides("5 % in squares of 1 km", SWISS) == pytest.approx((100, 200))
-    assert sides("5 % in squares of 1 % of the map", SWISS) == (
-        102.4,
-        102.4,
-    )
+    assert sides("5 % in squares of 1 % of the map", SWISS) == (102.4, 102.4)
     records = MadeUp(SWISS, np.full((2, 1), 500), np.array([9]))
     kind = OfWorkload.around("a", "a", "a", (20.5, 10.0))
     drawn = kind.draw(records, 4000, np.random.SeedSequence(1)).boxes

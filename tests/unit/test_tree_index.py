@@ -110,11 +110,7 @@ def test_answers_and_variances_are_those_of_dense_matrices(
 
 
 def check_against_dense(
-    found: Measured,
-    tree: RegionTree,
-    counts: TreeCounts,
-    leaves: IntArray,
-    weights: FloatArray,
+    found: Measured, tree: RegionTree, counts: TreeCounts, leaves: IntArray, weights: FloatArray
 ) -> None:
     coefficients, variances = dense_coefficients(tree, counts, leaves)
     of_counts = weights @ coefficients

@@ -17,12 +17,7 @@ from support import city_matrix, grid
 
 HOURS = Domain((Axis("x", 0, 9, 12), Axis("y", 10, 20, 7), Axis("hour", 0, 24, 8)), CRS84)
 TRIPS = Domain(
-    (
-        Axis("x", 0, 6, 6),
-        Axis("y", 10, 20, 5),
-        Axis("dest_x", 0, 6, 6),
-        Axis("dest_y", 10, 20, 5),
-    ),
+    (Axis("x", 0, 6, 6), Axis("y", 10, 20, 5), Axis("dest_x", 0, 6, 6), Axis("dest_y", 10, 20, 5)),
     CRS84,
 )
 FLAT = Domain.from_bounds(0, 10, 9, 20, (12, 7))

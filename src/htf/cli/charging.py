@@ -69,7 +69,7 @@ def report_pending(account: Account) -> None:
     for entry in account.pending:
         remark(
             f"Note: the charge of {entry.epsilon} on {entry.charged} (entry {entry.id}, {entry.label}) "
-            "is pending: its release is still being made, or was interrupted. It counts anyway.",
+            "is pending: its release is still being made, or was interrupted. It counts anyway."
         )
 
 

@@ -52,7 +52,7 @@ def _show_forecast(found: Forecast) -> None:
     say_meaning(plan.epsilon, plan.protection, briefly=True)
     times = "once" if plan.runs == 1 else f"{plan.runs} times"
     screen.print(
-        f"Simulated {times} on {_stand_in(plan)}. Each time, up to {plan.queries:,} areas of each kind were counted.",
+        f"Simulated {times} on {_stand_in(plan)}. Each time, up to {plan.queries:,} areas of each kind were counted."
     )
     if plan.stand_in.crowd is not None or plan.protection.weight is not None:
         screen.print(
@@ -138,10 +138,7 @@ def _show_budgets(found: Forecast) -> None:
             (same[0].name, *(rounded(area.error) for area in same))
             for same in zip(*(outlook.areas for outlook in shown), strict=True)
         ]
-        headers = (
-            f"typical error, in {found.quantity}",
-            *(f">epsilon {o.epsilon}" for o in shown),
-        )
+        headers = (f"typical error, in {found.quantity}", *(f">epsilon {o.epsilon}" for o in shown))
         console().print()
         show_table(headers, rows, "Errors with more budget, and with less")
     for outlook in found.outlooks:

@@ -150,7 +150,7 @@ def _say_error(prepared: Prepared, points: int | None) -> None:
     places = ", and in ".join(f"{place}: about {100 * off:.2g} %" for place, off in errors.items())
     remark(
         f"Expected error in {places}, by one simulated release of {plan.stand_in.words} ({told}). Real data differ, by up to "
-        "three times.",
+        "three times."
     )
 
 

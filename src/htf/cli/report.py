@@ -58,5 +58,5 @@ def report(
     warn_if_not_private(subject.release)
     if subject.failed:
         remark(
-            f"WARNING: {release_file} is inconsistent ({', '.join(subject.failed)}), and the report says so on every page.",
+            f"WARNING: {release_file} is inconsistent ({', '.join(subject.failed)}), and the report says so on every page."
         )

@@ -274,11 +274,7 @@ class Window:
         return (yield PrivTreeSplits(label, root, _each(epsilon, root), axes_by_depth, threshold))
 
     def linear_queries(
-        self,
-        factors: Sequence[IntArray],
-        edges: Sequence[IntArray],
-        epsilon: Epsilon,
-        label: str,
+        self, factors: Sequence[IntArray], edges: Sequence[IntArray], epsilon: Epsilon, label: str
     ) -> Steps[IntArray]:
         """Ask for noisy integer combinations of all cells, row-major over the rows of the factors.
 

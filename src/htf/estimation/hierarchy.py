@@ -59,10 +59,7 @@ def estimate_hierarchy(
 
 
 def estimate_regions(
-    tree: RegionTree,
-    counts: TreeCounts,
-    shares: int = 1,
-    background: Background | None = None,
+    tree: RegionTree, counts: TreeCounts, shares: int = 1, background: Background | None = None
 ) -> FloatArray:
     """The estimates of all regions that were counted, and of the whole map; 0 for those in between."""
     own, of_own = counts.as_drawn(tree)

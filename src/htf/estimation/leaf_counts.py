@@ -41,11 +41,7 @@ LEAST_WEIGHT = 1e-9  # of each count, so that no noisy count is impossible
 
 
 def judge_leaves(
-    noisy: FloatArray,
-    near: FloatArray,
-    far: FloatArray,
-    level: IntArray,
-    inside: NDArray[np.bool_],
+    noisy: FloatArray, near: FloatArray, far: FloatArray, level: IntArray, inside: NDArray[np.bool_]
 ) -> Posterior:
     """The posterior of each leaf, given its noisy count and what is expected from beside and around it.
 

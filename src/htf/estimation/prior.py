@@ -96,12 +96,7 @@ class Prior(ReadOnlyArrays):
 
     @classmethod
     def of(
-        cls,
-        values: ArrayLike,
-        domain: Domain,
-        name: str,
-        sha256: str,
-        file: FileMark | None = None,
+        cls, values: ArrayLike, domain: Domain, name: str, sha256: str, file: FileMark | None = None
     ) -> Prior:
         """Make a prior from an array `[x, y, …]` that covers the map.
 

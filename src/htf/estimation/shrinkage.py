@@ -50,11 +50,7 @@ class LearntCounts:
     """The distributions of true counts, learnt from noisy ones."""
 
     def __init__(
-        self,
-        noisy: FloatArray,
-        expected: FloatArray,
-        single: NDArray[np.bool_],
-        level: IntArray,
+        self, noisy: FloatArray, expected: FloatArray, single: NDArray[np.bool_], level: IntArray
     ) -> None:
         """`single` says whether the noise is that of one count, not of a sum of many. Regions of one
         `level`, counted from 0, are about equally large."""
@@ -64,11 +60,7 @@ class LearntCounts:
         self._spread = spread_by_size(noisy, expected, level)
 
     def posterior(
-        self,
-        noisy: FloatArray,
-        expected: FloatArray,
-        single: NDArray[np.bool_],
-        level: IntArray,
+        self, noisy: FloatArray, expected: FloatArray, single: NDArray[np.bool_], level: IntArray
     ) -> Posterior:
         """The posterior of regions with these noisy and expected counts."""
         kind, group = single.astype(np.int64), np.digitize(expected, EXPECTED)

@@ -40,11 +40,7 @@ class Worth:
 
     @classmethod
     def of(
-        cls,
-        protection: Protection,
-        activity: Activity | None,
-        factor: float,
-        total: float,
+        cls, protection: Protection, activity: Activity | None, factor: float, total: float
     ) -> Worth:
         if activity is None:
             return cls(1 / protection.shares)

@@ -21,14 +21,7 @@ from htf.curator.distinct import PeopleByBox
 from htf.curator.frequency import FrequencyMatrix, WeighedRecords, unravel
 from htf.errors import InputError
 from htf.forecasts.people import Crowd, locate, ranks
-from htf.forecasts.places import (
-    SEED,
-    ByZone,
-    DataSet,
-    load_once,
-    middles,
-    zone_middles,
-)
+from htf.forecasts.places import SEED, ByZone, DataSet, load_once, middles, zone_middles
 from htf.frame.division import Division
 from htf.frame.domain import Axis, Domain, FloatArray, IntArray
 from htf.ingest.columns import DESTINATION

@@ -275,11 +275,7 @@ def _register_dataset(engine: DuckDB, listing: Listing) -> str:
 
 
 def _files_source(
-    engine: Engine,
-    listing: Listing,
-    form: Layout | Columns,
-    columns: Iterable[str],
-    view: Read,
+    engine: Engine, listing: Listing, form: Layout | Columns, columns: Iterable[str], view: Read
 ) -> Source:
     text = isinstance(form, Layout)
     geometry, crs = (None, None) if text else _geo_metadata(listing)

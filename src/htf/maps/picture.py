@@ -159,11 +159,7 @@ def _panels(every: Sequence[Drawn], pixels: int) -> Figure:
 
 
 def _paint_all(
-    figure: Figure,
-    shape: tuple[int, int],
-    layers: Sequence[Drawn],
-    pixels: int,
-    wider: float = 1.0,
+    figure: Figure, shape: tuple[int, int], layers: Sequence[Drawn], pixels: int, wider: float = 1.0
 ) -> tuple[list[Axes], Scale]:
     """Maps in rows and columns, in the colours of one scale, with its bar."""
     values = [layer.values(pixels) for layer in layers]

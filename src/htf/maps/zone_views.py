@@ -187,10 +187,7 @@ def per_area(counts: FloatArray, area: FloatArray, nowhere: float = np.nan) -> F
 
 
 def view_zones(
-    release: Release,
-    level: str | None = None,
-    where: Where | None = None,
-    axis: str | None = None,
+    release: Release, level: str | None = None, where: Where | None = None, axis: str | None = None
 ) -> ZoneView:
     """The zones of a level with their counts within `where`.
 

@@ -26,12 +26,7 @@ import numpy as np
 
 from htf.curator.window import Steps, Window
 from htf.errors import InputError
-from htf.estimation.homogeneous import (
-    FROM_LEAVES,
-    PRIOR_TRUST,
-    Estimated,
-    estimate_regions,
-)
+from htf.estimation.homogeneous import FROM_LEAVES, PRIOR_TRUST, Estimated, estimate_regions
 from htf.estimation.least_squares import TreeCounts, join_near, smooth_variances
 from htf.estimation.noise_law import count_variances, scales_of_variances
 from htf.frame.domain import FloatArray, IntArray

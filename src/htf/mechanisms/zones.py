@@ -207,12 +207,7 @@ class _Growing:
         return _Growing(self.regions, np.where(np.isnan(there), self.counts, there), self.left)
 
     def are_small(
-        self,
-        table: IntArray,
-        edges: Edges,
-        tree: RegionTree,
-        below: IntArray,
-        deviations: float,
+        self, table: IntArray, edges: Edges, tree: RegionTree, below: IntArray, deviations: float
     ) -> NDArray[np.bool_]:
         """Which hold so little, by a table of their level, that the sum of what is to be counted below them, in so many
         cells, would be lost in its noise."""

@@ -24,15 +24,7 @@ from typing import TYPE_CHECKING, Any
 from htf.base import arguments
 from htf.errors import InputError
 from htf.files import check_name, check_regular, is_file, is_same
-from htf.privacy.account import (
-    ONE_RECORD,
-    PENDING,
-    PUBLISHED,
-    UNITS,
-    WITHDRAWN,
-    Account,
-    Entry,
-)
+from htf.privacy.account import ONE_RECORD, PENDING, PUBLISHED, UNITS, WITHDRAWN, Account, Entry
 from htf.privacy.apart import UNSAID, ToldApart, as_stored, check_told_apart
 from htf.privacy.budget_store import READ, WRITE, Books, open_books
 from htf.privacy.epsilon import Epsilon, EpsilonLike
@@ -99,12 +91,7 @@ class BudgetFile:
 
     @classmethod
     def create(
-        cls,
-        path: str | Path,
-        dataset: str,
-        cap: EpsilonLike,
-        *,
-        unit: str = ONE_RECORD,
+        cls, path: str | Path, dataset: str, cap: EpsilonLike, *, unit: str = ONE_RECORD
     ) -> BudgetFile:
         """Make an account, in a new file or beside other accounts. Its cap is final.
 

@@ -19,13 +19,7 @@ from htf.estimation.worth import AS_COUNTED, Worth
 from htf.frame.curve import places_on_curve
 from htf.frame.domain import FloatArray, IntArray
 from htf.query.columns import COLUMNS, place
-from htf.query.kernels import (
-    MEASURES,
-    answer_leaves,
-    enclose_counts,
-    finish_leaves,
-    measure_leaves,
-)
+from htf.query.kernels import MEASURES, answer_leaves, enclose_counts, finish_leaves, measure_leaves
 
 if TYPE_CHECKING:
     from htf.query.polygons import Outlines

@@ -183,11 +183,7 @@ _line = _fields(
     }
 )
 _prior = _fields(
-    {
-        "name": _text(),
-        "sha256": _text(),
-        "cells": _list(_whole(1, MOST_PRIOR_CELLS), 1, MOST_AXES),
-    }
+    {"name": _text(), "sha256": _text(), "cells": _list(_whole(1, MOST_PRIOR_CELLS), 1, MOST_AXES)}
 )
 HEADER = _fields(
     {

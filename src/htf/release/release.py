@@ -34,12 +34,7 @@ from htf.privacy.distinct import DistinctCounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.ledger import LedgerLine
 from htf.privacy.meaning import Meaning
-from htf.privacy.protection import (
-    OF_RECORDS,
-    RECORD,
-    Protection,
-    epsilon_per_share,
-)
+from htf.privacy.protection import OF_RECORDS, RECORD, Protection, epsilon_per_share
 from htf.privacy.purchase import find, in_order
 from htf.privacy.purchases import PURCHASES, Bought
 from htf.privacy.statement import privacy_statement
@@ -607,11 +602,7 @@ class Release(ReadOnlyArrays):
         return ask(Question.different_people(), self)
 
     def count_polygons(
-        self,
-        geometries: Any,
-        *,
-        crs: Any = None,
-        where: Where | None = None,
+        self, geometries: Any, *, crs: Any = None, where: Where | None = None
     ) -> Answer:
         """Count the records or split people in polygons, with errors: short for `ask(Question.polygons(geometries))`.
         Needs shapely.

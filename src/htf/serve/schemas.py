@@ -200,11 +200,7 @@ LABELS = Schema(
     additionalProperties=schema([None]),
     description="Columns that say what each row is called.",
 )
-TABLE = {
-    "labels": LABELS,
-    **MANY,
-    **WARNED,
-}
+TABLE = {"labels": LABELS, **MANY, **WARNED}
 DISTINCT_QUANTITY = said(
     str,
     "What is counted: different people or, for example, different person-days. "

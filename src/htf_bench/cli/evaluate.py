@@ -8,8 +8,7 @@ from htf_bench.cli.options import Comparing, Running
 
 @declared.command()
 def evaluate(
-    asked: Comparing = declared.record_of(Comparing),
-    running: Running = declared.record_of(Running),
+    asked: Comparing = declared.record_of(Comparing), running: Running = declared.record_of(Running)
 ) -> None:
     """Compare mechanisms on exact data. The results are not for publication.
 

@@ -34,10 +34,7 @@ MOST_FAILURES_ON_SCREEN = 8
 
 
 def open_data(
-    text: str,
-    columns: tuple[str, str],
-    bounds: str | None,
-    cells: str | None,
+    text: str, columns: tuple[str, str], bounds: str | None, cells: str | None
 ) -> DataSet:
     """A file of points, a matrix of counts, or a made-up data set."""
     if is_matrix(text):

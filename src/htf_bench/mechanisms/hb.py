@@ -17,13 +17,7 @@ from htf.errors import BudgetError, InputError
 from htf.estimation.least_squares import LEAST_SQUARES, TreeCounts, estimate_leaves
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import MOST_GRID_CELLS
-from htf.mechanisms.base import (
-    Histogram,
-    Mechanism,
-    parameter,
-    read_integer,
-    read_optional_integer,
-)
+from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer, read_optional_integer
 from htf.privacy.epsilon import Epsilon
 from htf_bench.grids import Grid
 from htf_bench.mechanisms.quadtree import count_levels

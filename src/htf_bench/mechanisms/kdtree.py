@@ -37,12 +37,7 @@ from htf.mechanisms.base import (
 )
 from htf.mechanisms.htf_paper import choose_axes, deepest_useful_height
 from htf.privacy.epsilon import Epsilon
-from htf_bench.mechanisms.quadtree import (
-    GEOMETRIC,
-    check_tree,
-    estimate_and_prune,
-    level_shares,
-)
+from htf_bench.mechanisms.quadtree import GEOMETRIC, check_tree, estimate_and_prune, level_shares
 
 
 @dataclass(frozen=True)

@@ -44,13 +44,7 @@ from htf.errors import InputError
 from htf.estimation.least_squares import TreeCounts
 from htf.estimation.noise_law import count_variances, scales_of_variances
 from htf.frame.domain import Domain, FloatArray, IntArray, cell_counts
-from htf.frame.grids import (
-    MOST_GRID_CELLS,
-    even_edges,
-    limit_parts,
-    sum_boxes,
-    summed_area_table,
-)
+from htf.frame.grids import MOST_GRID_CELLS, even_edges, limit_parts, sum_boxes, summed_area_table
 from htf.frame.tree import RegionTree
 from htf.mechanisms.base import (
     Histogram,
