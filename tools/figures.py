@@ -39,7 +39,8 @@ NO_CODE = {
 LIBRARY, ALL_CODE = "lines of code in `src/htf`", "lines of code with the bench"
 OF_RELEASE, OF_ALL = "options of `htf release`", "options of all commands"
 NAMES, WORDS = "public names", "words of documentation"
-CAPS = {LIBRARY: 33_000, ALL_CODE: 38_000, OF_RELEASE: 40, OF_ALL: 190, NAMES: 45, WORDS: 45_000}
+CAPS = {LIBRARY: 34_100, ALL_CODE: 38_000, OF_RELEASE: 40, OF_ALL: 190, NAMES: 45, WORDS: 45_000}
+MISSED = {LIBRARY: 33_000}  # what we wanted, where that is not reached; the cap is what must not be passed
 TESTS, FIRST_BOX = "`make test`", "first box of a new process"
 LIMITS = {TESTS: "9 minutes on two free cores", FIRST_BOX: "0.4 s of processor time"}
 
@@ -150,12 +151,17 @@ def shown(page: str) -> dict[str, str]:
 def table(figures: Figures, measured: dict[str, str]) -> str:
     """The part of the page between the marks."""
     rows = [("what", "how much", "at most"), ("---", "---", "---")]
-    rows += [(name, f"{number:,}", f"{CAPS[name]:,}") for name, number in figures.counted.items()]
+    rows += [(name, f"{number:,}", _most(name)) for name, number in figures.counted.items()]
     rows += [(name, measured.get(name, "not measured"), most) for name, most in LIMITS.items()]
     folders = [("folder", "lines"), ("---", "---")]
     folders += [(f"`{name}`", f"{number:,}") for name, number in figures.folders.items()]
     both = ["\n".join(f"| {' | '.join(row)} |" for row in part) for part in (rows, folders)]
     return f"{BEGIN}\n\n" + "\n\n".join(both) + f"\n\n{END}"
+
+
+def _most(name: str) -> str:
+    missed = f" (**missed: {MISSED[name]:,}**)" if name in MISSED else ""
+    return f"{CAPS[name]:,}{missed}"
 
 
 def with_sizes(page: str) -> str:
