@@ -226,7 +226,7 @@ def test_what_cannot_be_written_is_refused_before_counting(
             assert ask(folder, *asked, "-o", tmp_path / name) == 2
             told = " ".join(capfd.readouterr().err.split())
             assert f"cannot tell the format of '{name}'" in told
-            assert ".csv, .xlsx, .json, .parquet, .geojson, .gpkg, .fgb" in told
+            assert ".csv, .xlsx, .json, .parquet, .geojson, .fgb, .gpkg" in told
     for asked in (["--box", "1,51,2,52"], ["--polygons", tmp_path / "plane.parquet"]):
         assert ask(folder, *asked, "-o", tmp_path / "out.geojson", release="plane") == 2
         assert "there is no reference system" in capfd.readouterr().err

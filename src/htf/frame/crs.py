@@ -117,4 +117,5 @@ def _hashable(crs: Any) -> Any:
 
 
 def _need_pyproj(crs: Any) -> Any:
-    return need(f"The reference system {shown_crs(crs)}", "pyproj")
+    shown = shown_crs(crs) if isinstance(crs, str) else arguments.described(crs)
+    return need(f"The reference system {shown}", "pyproj")

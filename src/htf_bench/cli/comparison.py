@@ -42,7 +42,7 @@ PLAIN_TITLE = "mean relative error in %,"
 
 def compare_mechanisms(asked: Comparing, running: Running) -> None:
     """Run mechanisms, and rivals if wanted, and show, draw and write how far off each is."""
-    columns, folder = (asked.x_column, asked.y_column), running.folder
+    columns, folder = (asked.x, asked.y), running.folder
     data_set = open_data(asked.points, columns, asked.bounds, asked.cells)
     inputs = [asked.points, *asked.workloads.split(",")]
     check_results_folder(folder, inputs, running.overwrite)

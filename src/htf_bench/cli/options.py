@@ -30,8 +30,8 @@ class Comparing:
     """What is compared, and on which data."""
 
     points: str = argument()
-    x_column: str = option("Column of x.", "COLUMN", flag="--x", default="lon")
-    y_column: str = option("Column of y.", "COLUMN", flag="--y", default="lat")
+    x: str = option("Column of x.", "COLUMN", default="lon")
+    y: str = option("Column of y.", "COLUMN", default="lat")
     bounds: str | None = option("Bounds of the map.", "W,S,E,N")
     cells: str | None = option("Cells of the grid per side.  [default: 1024]", "N|NX,NY")
     mechanisms: str | None = option(

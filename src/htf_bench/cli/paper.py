@@ -13,8 +13,8 @@ from htf_bench.cli.options import MOST_RUNS, Running
 def paper(
     quick: bool = option("Run a small version that takes less than 3 minutes.", default=False),
     points: tuple[str, ...] = option("Your data set. Can be repeated.", "FILE"),
-    x_column: str = option("Column of x in FILE.", "COLUMN", flag="--x", default="lon"),
-    y_column: str = option("Column of y in FILE.", "COLUMN", flag="--y", default="lat"),
+    x: str = option("Column of x in FILE.", "COLUMN", default="lon"),
+    y: str = option("Column of y in FILE.", "COLUMN", default="lat"),
     bounds: tuple[str, ...] = option("Bounds of each FILE's map, in the same order.", "W,S,E,N"),
     runs: int | None = option(
         "Runs of each experiment.  [default: 10, or 3 with --quick]", within=(1, MOST_RUNS)
@@ -33,7 +33,7 @@ def paper(
 
     scale, folder = QUICK if quick else FULL, running.folder
     own = [
-        experiments.open_data(text, (x_column, y_column), place, None)
+        experiments.open_data(text, (x, y), place, None)
         for text, place in _pair_with_bounds(points, bounds)
     ]
     experiments.check_results_folder(folder, points, running.overwrite)
