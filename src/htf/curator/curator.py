@@ -127,7 +127,7 @@ class Curator:
         unit = self._protection.name
         self._payment = Payment.of(price, source, budget, label, unit, matrix.told_apart)
         for purchase in self._bought:
-            check_bought(purchase, source, budget)
+            check_bought(purchase, self._payment.noise, budget)
         self._entry: str | None = None  # of the budget, once it is charged
         self._taken: list[tuple[Measurement, IntArray]] = []
         self._used = False

@@ -30,6 +30,16 @@ CLIPPED_SHARE = "about {share} of {things} (between {low} and {high})"
 CLIPPED_HIDDEN = "the noise is too large to tell"
 
 
+def check_price(price: Epsilon, protection: Protection) -> None:
+    """Refuse less than a unit of epsilon for each record or share that a unit of protection has: noise then fits 64 bits."""
+    least = Epsilon(protection.most_records)
+    if price < least:
+        raise InputError(
+            f"the number of cut records costs at least {least} where {protection.name} may have {protection.most_records:,} "
+            f"records or shares, got {price}: spend more, or leave it out"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Clipped(FromCurator):
     """How many records were cut at the largest weight, found with noise. `measure_clipped` makes one.
