@@ -76,7 +76,7 @@ def measure_clipped(
     payment = Payment.of(price, noise, budget, label, protection.name, told_apart)
     with payment.charged(Clipped.kind) as entry:
         within, above = payment.add_noise(exact, price, protection.most_records)
-        return Clipped(within, above, protection, price, *payment.drawn, budget_entry=entry)
+        return Clipped(within, above, protection, price, *payment.drawn, entry, told_apart)
 
 
 def records_by_weight(matrix: FrequencyMatrix) -> IntArray:

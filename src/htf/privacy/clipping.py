@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from htf.base import arguments
 from htf.errors import InputError
+from htf.privacy.apart import ToldApart
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.privacy.protection import RECORDS, Protection
 from htf.privacy.purchase import FromCurator, Rows
@@ -60,6 +61,8 @@ class Clipped(FromCurator):
         Whether that noise was secret.
     budget_entry : str, optional
         The entry of the budget file that was charged. It is not in the file of a release.
+    told_apart : ToldApart, optional
+        By which columns people were told apart, as far as it is known. It is not in the file of a release.
 
     Examples
     --------
@@ -83,6 +86,7 @@ class Clipped(FromCurator):
     noise: str
     private: bool
     budget_entry: str | None = field(default=None, compare=False)  # not in the file of a release
+    told_apart: ToldApart | None = field(default=None, compare=False)  # nor is this
 
     def __post_init__(self) -> None:
         for name in ("within", "above"):
