@@ -441,6 +441,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "noise": TEXT,
             "private": {"true"},
             "budget_entry": {*NONE, *TEXT},
+            "told_apart": NONE,
         },
         {"within": "records", "above": "records", "budget_entry": "entry"},
     ),
@@ -491,6 +492,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "decides": {"true"},
             "per": NONE,
             "budget_entry": {*NONE, *TEXT},
+            "told_apart": NONE,
             "most": WHOLE,  # as long as there are as many classes
             "weight": {*NONE, "text"},
         },
@@ -549,6 +551,7 @@ CALLS: dict[str, Callable[[World], Call]] = {
             "decides": {"true"},
             "per": NONE,
             "budget_entry": {*NONE, *TEXT},
+            "told_apart": NONE,
         },
         {
             "grid": "grid|counts|divided",

@@ -15,12 +15,15 @@ import pyarrow.csv
 import pytest
 
 import htf
+import zoning
 from htf import BudgetError, Domain, Epsilon, FrequencyMatrix, InputError, Recipe, Series, publish
 from htf.cli.main import run
 from htf.curator.noise import FastNoise, SeededNoise
 from htf.errors import OutputError
 from htf.estimation.background import Background, join
 from htf.estimation.prior import Prior
+from htf.frame.crs import CRS84
+from htf.frame.domain import Axis
 from htf.ingest.reading import Reading, read_moment
 from htf.query.cells import cell_counts
 from htf.series.borrowing import borrow
@@ -278,6 +281,40 @@ def test_a_release_that_was_written_is_entered(
     assert Series(made.folder).add(counts(1), "2026-01", noise="fast") == written
     (account,) = made.accounts()
     assert [entry.state for entry in account.entries] == ["published"]
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_all_that_was_bought_for_it_is_entered_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, around: bool
+) -> None:
+    """Else its charges would be pending for ever, and a correction would be taken for an interrupted run."""
+    more: dict[str, Any] = {"user": "who", "count": "people", "weight": "n", "max_weight": 2}
+    if around:
+        more["inside"] = Domain((Axis.named("zone", zoning.layer()),), CRS84)
+    domain = Domain.from_bounds(4, 52, 4.6, 52.2, cells=8)
+    recipe = htf.Recipe(domain=domain, epsilon=1, distinct=2, **more)
+    made = Series.create(tmp_path / "s", recipe, "month", releases=2, total=3)
+    along = np.linspace(0.01, 0.99, 500)
+    rides = {
+        "lon": 4 + 0.6 * along,
+        "lat": 52 + 0.2 * along,
+        "who": np.arange(500) % 90,
+        "n": [1, 3] * 250,
+    }
+
+    def stopped(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(htf.BudgetFile, "_enter_written", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            made.add(rides, "2026-01", noise="fast")
+    assert [one.state for one in made.accounts()[0].entries] == ["pending"] * (3 + around)
+    Series(made.folder).add(rides, "2026-01", noise="fast")
+    assert [one.state for one in made.accounts()[0].entries] == ["published"] * (3 + around)
+    assert all(check.passed for check in verify_series(made.folder))
+    made.add(rides, "2026-01", noise="fast", correct=True)
+    assert str(made.accounts()[0].spent) == "2"
 
 
 def test_a_charge_is_taken_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,8 +119,12 @@ def test_what_is_bought_before_the_map_must_mean_the_same_days(days: BudgetFile)
     by_hand = htf.RecordsPerPerson([30, 20, 5], told_apart=UTC)
     activity = htf.measure_activity(by_hand, "0.1", noise=FastNoise(), budget=days, per="day")
     options: dict[str, Any] = {"noise": FastNoise(), "budget": days, "bought": [activity]}
-    with pytest.raises(InputError, match=r"at UTC\+00:00, but this charge"):
-        htf.publish(read(utc_offset=12 * 3600), 1, "uniform", **options)
+    for without in (
+        {},
+        {"budget": None},
+    ):  # a release claims one epsilon for one unit, charged or not
+        with pytest.raises(InputError, match=r"at UTC\+00:00, and the counts do so"):
+            htf.publish(read(utc_offset=12 * 3600), 1, "uniform", **(options | without))
     htf.publish(read(), 1, "uniform", **options)
     unsaid = htf.RecordsPerPerson([30, 20, 5])
     with pytest.raises(InputError, match="did not say"):
@@ -130,6 +134,11 @@ def test_what_is_bought_before_the_map_must_mean_the_same_days(days: BudgetFile)
     )
     with pytest.raises(InputError, match="but this charge does so by the column 'driver'"):
         htf.measure_distinct(boxes, "0.1", noise=FastNoise(), budget=days)
+    of_drivers = htf.measure_distinct(boxes, "0.1", noise=FastNoise())
+    with pytest.raises(InputError, match="the counts do so by the column 'rider'"):
+        htf.publish(read(), 1, "uniform", noise=FastNoise(), bought=[of_drivers])
+    unknown = htf.measure_activity(unsaid, "0.1", noise=FastNoise(), per="day")
+    htf.publish(read(), 1, "uniform", noise=FastNoise(), bought=[unknown])
     assert str(days.account().spent) == "1"
 
 

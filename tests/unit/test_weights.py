@@ -14,6 +14,7 @@ import pytest
 
 from htf import (
     BudgetFile,
+    Curator,
     Domain,
     Epsilon,
     FrequencyMatrix,
@@ -21,7 +22,9 @@ from htf import (
     InputError,
     Layer,
     Protection,
+    Recipe,
     Release,
+    make_mechanism,
     measure_activity,
     measure_clipped,
     publish,
@@ -207,6 +210,34 @@ def test_a_person_with_k_records_is_covered(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(ScriptedNoise, "draw", draw)
     measure_clipped(matrix(OF_PEOPLE), "0.3", noise=ScriptedNoise([0]))
     assert asked[-1] == ([3 * 10**14] * 2, 3)
+
+
+def test_noise_that_might_not_fit_64_bits_is_refused_before_the_charge(tmp_path: Path) -> None:
+    """Beyond them the noise is cut off or wraps around, and what is refused then is paid for already."""
+    many = Protection("person", 2**20, weight="passengers", max_weight=1)
+    budget = BudgetFile.create(tmp_path / "budget.sqlite", "people", 2, unit=many.name)
+    with pytest.raises(InputError, match=r"costs at least 0\.000000001048576"):
+        measure_clipped(matrix(many), "0.000000001048575", noise="fast", budget=budget)
+    assert not budget.account().entries
+    enough = measure_clipped(matrix(many), "0.000000001048576", noise="fast", budget=budget)
+    assert abs(enough.above) < 2**57
+    split = Protection("person", count="people", shares=256, weight="passengers", max_weight=6)
+    with pytest.raises(InputError, match=r"costs at least 0\.000000000000256"):
+        measure_clipped(matrix(split), "0.000000000000255", noise="seeded:1")
+    recipe = Recipe(
+        bounds=(0, 0, 1, 1), cells=4, epsilon=1, spend=["clipped=1e-10"],
+        user="taxi", max_records=2**20, weight="passengers", max_weight=1,
+    )  # fmt: skip
+    with pytest.raises(InputError, match="the number of cut records costs at least"):
+        recipe.quote()
+
+
+def test_a_curator_takes_the_name_of_noise_with_what_was_bought() -> None:
+    clipped = measure_clipped(matrix(), "0.05", noise="seeded:1")
+    made = Curator(matrix(), Epsilon.of(1), "seeded:2", bought=[clipped]).run(make_mechanism("htf"))  # type: ignore[arg-type]
+    assert not made.private
+    with pytest.raises(InputError, match="needs secret noise there too"):
+        Curator(matrix(), Epsilon.of(1), "fast", bought=[clipped])  # type: ignore[arg-type]
 
 
 def test_it_is_charged_for_its_unit(tmp_path: Path) -> None:

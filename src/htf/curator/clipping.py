@@ -16,7 +16,7 @@ from htf.curator.payment import Payment
 from htf.errors import InputError
 from htf.frame.domain import IntArray
 from htf.privacy.budget import BudgetFile
-from htf.privacy.clipping import Clipped
+from htf.privacy.clipping import Clipped, check_price
 from htf.privacy.epsilon import Epsilon, EpsilonLike
 
 
@@ -72,10 +72,11 @@ def measure_clipped(
     exact = records_by_weight(matrix)
     protection = matrix.protection
     price, told_apart = Epsilon.of(epsilon), matrix.told_apart
+    check_price(price, protection)
     payment = Payment.of(price, noise, budget, label, protection.name, told_apart)
     with payment.charged(Clipped.kind) as entry:
         within, above = payment.add_noise(exact, price, protection.most_records)
-        return Clipped(within, above, protection, price, *payment.drawn, budget_entry=entry)
+        return Clipped(within, above, protection, price, *payment.drawn, entry, told_apart)
 
 
 def records_by_weight(matrix: FrequencyMatrix) -> IntArray:

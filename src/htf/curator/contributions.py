@@ -197,6 +197,7 @@ def measure_activity(
             *payment.drawn,
             per=per,
             budget_entry=entry,
+            told_apart=people.told_apart,
             weight=people.weight,
             max_weight=people.max_weight,
         )

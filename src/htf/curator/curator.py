@@ -25,6 +25,7 @@ from htf.frame.bounds import check_bounds
 from htf.frame.crs import check_crs
 from htf.frame.domain import Domain, IntArray
 from htf.frame.tree import RegionTree
+from htf.privacy.apart import check_alike
 from htf.privacy.budget import BY_HAND, BudgetFile, still_charged
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.ledger import Ledger
@@ -127,7 +128,8 @@ class Curator:
         unit = self._protection.name
         self._payment = Payment.of(price, source, budget, label, unit, matrix.told_apart)
         for purchase in self._bought:
-            check_bought(purchase, source, budget)
+            check_bought(purchase, self._payment.noise, budget)
+            check_alike(purchase.told_apart, matrix.told_apart, unit, purchase.name)
         self._entry: str | None = None  # of the budget, once it is charged
         self._taken: list[tuple[Measurement, IntArray]] = []
         self._used = False

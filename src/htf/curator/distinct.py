@@ -186,6 +186,7 @@ def measure_distinct(
         decides=decides,
         per=people.per,
         budget_entry=entry,
+        told_apart=people.told_apart,
     )
 
 

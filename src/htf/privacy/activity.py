@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from htf.base import arguments
 from htf.errors import InputError
+from htf.privacy.apart import ToldApart
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PERSON, RECORDS, Protection, check_counts_records
 from htf.privacy.purchase import IF_GIVEN, FromCurator, Rows
@@ -91,6 +92,8 @@ class Activity(FromCurator):
         The period, if it counts each person in each such period.
     budget_entry : str, optional
         The entry of the budget file that was charged. It is not in the file of a release.
+    told_apart : ToldApart, optional
+        By which columns people were told apart, as far as it is known. It is not in the file of a release.
     weight : str, optional
         The column of weights, if records count by one. Then marks are numbers of units of it, and so is `most`.
     max_weight : int
@@ -117,6 +120,7 @@ class Activity(FromCurator):
     decides: bool = False
     per: str | None = None  # each person was counted in each such period
     budget_entry: str | None = field(default=None, compare=False)  # not in the file of a release
+    told_apart: ToldApart | None = field(default=None, compare=False)  # nor is this
     weight: str | None = field(default=None, metadata=IF_GIVEN)
     max_weight: int = field(default=1, metadata=IF_GIVEN)
 

@@ -85,6 +85,16 @@ def as_stored(told: ToldApart | None, unit: str) -> str | None:
     return json.dumps({"user": told.user, **clock}, sort_keys=True)
 
 
+def check_alike(one: ToldApart | None, other: ToldApart | None, unit: str, name: str) -> None:
+    """Refuse one release of two kinds of units. What does not say how units are told apart goes with everything."""
+    kept, given = as_stored(one, unit), as_stored(other, unit)
+    if kept != given and UNSAID not in (kept, given):
+        raise InputError(
+            f"{name} was measured with units told apart {spoken(str(kept), unit)}, and the counts do so "
+            f"{spoken(str(given), unit)}: {unit} would be another one, and their epsilons cannot be added. Read both alike"
+        )
+
+
 def is_stored(text: object) -> bool:
     """Whether an account can have kept it."""
     try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from htf.base import arguments
 from htf.errors import InputError
+from htf.privacy.apart import ToldApart
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
 from htf.privacy.protection import RECORDS, Protection
 from htf.privacy.purchase import FromCurator, Rows
@@ -28,6 +29,16 @@ CLIPPED = (
 )
 CLIPPED_SHARE = "about {share} of {things} (between {low} and {high})"
 CLIPPED_HIDDEN = "the noise is too large to tell"
+
+
+def check_price(price: Epsilon, protection: Protection) -> None:
+    """Refuse less than a unit of epsilon for each record or share that a unit of protection has: noise then fits 64 bits."""
+    least = Epsilon(protection.most_records)
+    if price < least:
+        raise InputError(
+            f"the number of cut records costs at least {least} where {protection.name} may have {protection.most_records:,} "
+            f"records or shares, got {price}: spend more, or leave it out"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +61,8 @@ class Clipped(FromCurator):
         Whether that noise was secret.
     budget_entry : str, optional
         The entry of the budget file that was charged. It is not in the file of a release.
+    told_apart : ToldApart, optional
+        By which columns people were told apart, as far as it is known. It is not in the file of a release.
 
     Examples
     --------
@@ -73,6 +86,7 @@ class Clipped(FromCurator):
     noise: str
     private: bool
     budget_entry: str | None = field(default=None, compare=False)  # not in the file of a release
+    told_apart: ToldApart | None = field(default=None, compare=False)  # nor is this
 
     def __post_init__(self) -> None:
         for name in ("within", "above"):

@@ -16,6 +16,7 @@ from htf.base import arguments
 from htf.errors import InputError
 from htf.frame.division import MOST_AREAS, Division
 from htf.frame.domain import Domain
+from htf.privacy.apart import ToldApart
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import PERIODS, PERSON, Protection, different_people
 from htf.privacy.purchase import FromCurator, Rows
@@ -77,6 +78,8 @@ class DistinctCounts(FromCurator):
         The period, if the unit is one person in one period. Each of them counts.
     budget_entry : str, optional
         The entry of the budget file that was charged. It is not in the file of a release.
+    told_apart : ToldApart, optional
+        By which columns people were told apart, as far as it is known. It is not in the file of a release.
 
     Examples
     --------
@@ -104,6 +107,7 @@ class DistinctCounts(FromCurator):
     decides: bool = False
     per: str | None = None
     budget_entry: str | None = field(default=None, compare=False)  # not in the file of a release
+    told_apart: ToldApart | None = field(default=None, compare=False)  # nor is this
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "grid", self.division.given)

@@ -141,12 +141,12 @@ class Protection:
         if self.once_per is not None:
             raise InputError(NO_WEIGHT_ONCE)
         if self.most_shares > MOST_WEIGHT:
-            what, remedy = f"{self.max_records} records per person (max_records)", "keep fewer, or"
+            what, remedy = f"{self.max_records} records per person (max_records)", "keep fewer, or "
             if self.count == PEOPLE:
                 what, remedy = f"{self.shares} shares of a person", ""
             raise InputError(
                 f"{what} with weights up to {self.max_weight} (max_weight) are more than {MOST_WEIGHT} together: "
-                f"{remedy} lower the largest weight"
+                f"{remedy}lower the largest weight"
             )
 
     @property

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from htf.base import arguments
 from htf.errors import InputError
+from htf.privacy.apart import ToldApart, check_told_apart
 from htf.privacy.epsilon import Epsilon, epsilon_from_text
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from htf.release.release import Release
 
 T = TypeVar("T")
+NOT_WRITTEN = ("budget_entry", "told_apart")  # fields that are for the curator alone
 IF_GIVEN = {"if_given": True}  # of a field: it is written only where it is not the default
 
 
@@ -78,11 +80,12 @@ class Purchase(ABC):
 class FromCurator(Purchase):
     """What the purchases have in common that the curator measures by itself: all but their noisy numbers.
 
-    Each is a dataclass with the fields `epsilon`, `noise`, `private` and `budget_entry`. All fields but the last are written
-    to files, in their order; those marked `IF_GIVEN` only where they say something.
+    Each is a dataclass with the fields `epsilon`, `noise`, `private`, `budget_entry` and `told_apart`. All fields but the
+    last two are written to files, in their order; those marked `IF_GIVEN` only where they say something.
     """
 
     __slots__ = ()
+    told_apart: ToldApart | None  # by which columns the people that were measured are
 
     def _check_paid(self, *parts: str) -> None:
         """Check the fields in common; `parts` are further epsilons, which may be 0."""
@@ -95,6 +98,7 @@ class FromCurator(Purchase):
         arguments.flag(self.private, "private")
         entry = f"the budget entry of {self.name}"
         arguments.optional(arguments.text, self.budget_entry, entry)
+        check_told_apart(self.told_apart)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe it with plain values, for JSON.
@@ -149,7 +153,7 @@ class FromCurator(Purchase):
 
 def _written(kind: type) -> dict[str, str]:
     """The fields that are written to files, and their types."""
-    return {one.name: str(one.type) for one in fields(kind) if one.name != "budget_entry"}
+    return {one.name: str(one.type) for one in fields(kind) if one.name not in NOT_WRITTEN}
 
 
 def _usual(kind: type) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from htf.base.options import AUTO
 from htf.errors import InputError
 from htf.estimation.activity import MOST_KEPT
 from htf.privacy.activity import LEAST_PRICE, Activity, check_kept
-from htf.privacy.clipping import Clipped
+from htf.privacy.clipping import Clipped, check_price
 from htf.privacy.distinct import NOT_PEOPLE, DistinctCounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import MOST_WEIGHT, PERSON, RECORDS, Protection, epsilon_per_share
@@ -154,7 +154,10 @@ def quote_of(recipe: Recipe) -> Quote:
                 f"what --spend buys ({', '.join(prices)}) costs shares of epsilon: together they leave nothing for the map"
             )
         left -= price
-    return Quote(_unit(recipe, reading, left, prices), epsilon, prices, left)
+    unit = _unit(recipe, reading, left, prices)
+    if Clipped.kind in prices:
+        check_price(prices[Clipped.kind], unit)
+    return Quote(unit, epsilon, prices, left)
 
 
 def _check_together(

@@ -181,7 +181,7 @@ class SeriesFolder:
             write_whole(output, lambda new: shutil.copyfile(path, new))
         if entry.state == PENDING:
             try:
-                self._budget(period).publish(entry.id, output)
+                self._enter(period, entry, output)
             except InputError:
                 if moved:
                     output.unlink()
@@ -197,7 +197,7 @@ class SeriesFolder:
                 continue
             if charged_entry(one.path) == entry.id:
                 release = self._load(one.path)
-                self._budget(period).publish(entry.id, one.path)
+                self._enter(period, entry, one.path)
                 return release
         pending = {entry.id: entry for entry in self._pending(period)}
         for path in self._spares() if pending else ():
@@ -212,6 +212,13 @@ class SeriesFolder:
                 )
             return self._take_in(path)
         return None
+
+    def _enter(self, period: Period, entry: Entry, path: Path) -> None:
+        """Enter a release under all that its run was charged; the map comes last, so that a run that is stopped here goes on."""
+        budget = self._budget(period)
+        together = [one for one in self._pending(period) if one.label == entry.label]
+        for one in sorted(together, key=lambda one: one.id == entry.id):
+            budget.publish(one.id, path)
 
     def _spares(self) -> Iterator[Path]:
         """Releases that were saved elsewhere. Of what is among temporary files, only our own: anybody may write there."""
