@@ -40,9 +40,9 @@ from htf import (
 from htf.forecasts.counting import ExactCounter
 from htf.forecasts.workloads import Boxes, read_workload
 from htf.frame.domain import FloatArray, IntArray
-from htf.ingest import reading
 from htf.ingest.points import read_records_of_each
 from htf.ingest.reading import Reading
+from htf.privacy import protection as units
 from htf.privacy.protection import MOST_RECORDS_OF_A_PERSON, SHARES_OF_A_PERSON
 from htf.synthetic.visits import synthetic_visits
 
@@ -54,7 +54,7 @@ SHARES = (1, 4, 16, 64, 256, 1024, 4096)
 ACTIVITY = Fraction(1, 10)  # of epsilon, as in `htf release`
 MOST = 1000  # that auto looks for K among
 SMOOTHING = 20  # records
-NAME = "SHARES_OF_A_PERSON"  # in htf.ingest.reading, which has no option for it
+NAME = "SHARES_OF_A_PERSON"  # in htf.privacy.protection, for which there is no option
 MANY_SHARES = 2**20  # of a person, where the truth is computed
 
 
@@ -81,12 +81,12 @@ class Data:
 
 @contextmanager
 def _shares(number: int) -> Iterator[None]:
-    usual = vars(reading)[NAME]
-    setattr(reading, NAME, number)
+    usual = vars(units)[NAME]
+    setattr(units, NAME, number)
     try:
         yield
     finally:
-        setattr(reading, NAME, usual)
+        setattr(units, NAME, usual)
 
 
 class Exam:

@@ -585,7 +585,7 @@ HOSTILE = (
     Hostile("activity: of nobody, for nothing", header(activity={"people": [0] * 11, "most": 2**13, "epsilon": "0", "noise": "", "private": True, "decides": False, "per": None})),
     Hostile("activity: 10 marks", header(activity={"people": [1] * 10, "most": 2**13, "epsilon": "0.1", "noise": "", "private": True, "decides": False, "per": None})),
     Hostile("activity: 2**62 people at each mark", header(factor=2.0, activity={"people": [2**62] * 11, "most": 2**13, "epsilon": "0.1", "noise": "", "private": True, "decides": False, "per": None})),
-    Hostile("weight: of people", header(protection={**USUAL, "unit": "person", "max_records": 1, "count": "people", "shares": 256, "weight": "w", "max_weight": 2})),
+    Hostile("weight: of people, but protecting records", header(protection={**USUAL, "unit": "record", "max_records": 1, "count": "people", "shares": 256, "weight": "w", "max_weight": 2})),
     Hostile("weight: a limit without a column", header(protection={**USUAL, "unit": "record", "max_records": 1, "max_weight": 2})),
     Hostile("weight: a name that moves the cursor", header(protection={**USUAL, "unit": "record", "max_records": 1, "weight": "x\x1b[2J", "max_weight": 2})),
     Hostile("weight: a name of 20 kB", header(protection={**USUAL, "unit": "record", "max_records": 1, "weight": "w" * 20_000, "max_weight": 2})),
