@@ -81,6 +81,8 @@ def test_as_a_layer(path: Path, capfd: pytest.CaptureFixture[str], tmp_path: Pat
 WRONG: dict[str, tuple[Sequence[str], str]] = {
     "no zone": (["--zone", "Atlantis"], "there is no 'Atlantis': tract has 't0'"),
     "no level": (["--level", "county"], "no level 'county': zone has tract, district"),
+    "several levels": (["--level", "district,offence"], "give one by --level and another by --by"),
+    "too few edges": (["--box", "0,0,1"], "ask for zones by --zone or --level"),
     "boxes": (["--box", "0,0,1,1", "--zone", "North"], "boxes or --zone NAME, not both"),
     "polygons": (["--polygons", "x.gpkg", "--zone", "North"], "only one of them"),
     "a cut axis": (["--by", "offence", "--where", "offence=Assault"], "counts every offence"),

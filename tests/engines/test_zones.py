@@ -307,6 +307,10 @@ def test_nothing_in_any_zone() -> None:
     with pytest.raises(InputError, match="No record is in any cell of the map") as caught:
         read_points({"x": [50.0], "y": [50.0]}, Domain((ZONES,)))
     assert "bounds W,S,E,N" not in str(caught.value)
+    assert "--axis" not in str(caught.value)
+    late = {"x": [0.5], "y": [0.5], "hour": [50]}
+    with pytest.raises(InputError, match="the further axes"):
+        read_points(late, Domain((ZONES, Axis("hour", 0, 24, 4))), ["x", "y", "hour"])
 
 
 def test_zones_without_outlines() -> None:

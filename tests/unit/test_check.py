@@ -158,7 +158,9 @@ def test_advice(tmp_path: Path) -> None:
 NEW_YORK = Domain.from_bounds(-75, 40, -73, 42, 4, crs=None)
 
 
-def test_other_reference_systems_and_zones(tmp_path: Path) -> None:
+def test_other_reference_systems_and_zones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     flat = Domain.from_bounds(0, 0, 111_000, 111_000, 4, crs="EPSG:3857")
     found = check_points({"lon": [0.5, 5.0], "lat": [0.5, 0.5]}, flat, crs="EPSG:4326")
     assert (found.inside, found.outside) == (1, 1)
@@ -169,14 +171,16 @@ def test_other_reference_systems_and_zones(tmp_path: Path) -> None:
     from htf import read_zones
 
     layer = geopandas.GeoDataFrame(
-        {"n": ["a"]}, geometry=[shapely.box(0, 0, 1, 1)], crs="EPSG:4326"
+        {"n": ["a"], "d": ["A"]}, geometry=[shapely.box(0, 0, 1, 1)], crs="EPSG:4326"
     )
     zones = Domain((read_zones(layer, "n"),))
     found = check_points({"lon": [0.5, 5.0], "lat": [0.5, 0.5]}, zones)
     assert (found.inside, found.outside) == (1, 1)
     layer.to_file(tmp_path / "zones.gpkg")
     source, _ = in_csv(tmp_path)
-    assert run(["check", str(source), "--zones", str(tmp_path / "zones.gpkg"), "--by", "n"]) == 0
+    asked = ["--zones", str(tmp_path / "zones.gpkg"), "--by", "n", "--within", "d"]
+    assert run(["check", str(source), *asked]) == 0
+    assert " ".join(asked) in capsys.readouterr().out
 
 
 def test_files_that_cannot_be_checked(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from htf.export.layers import leaves_rule
 from htf.query import kernels
 from htf.query.answer import Answer
 from htf.query.answer_texts import answer_headings, show_answer
-from htf.query.columns import COLUMNS, COUNTS, OF_LEAVES, describe_columns, place
+from htf.query.columns import COLUMNS, COUNTS, MEANS, OF_LEAVES, describe_columns, place
 from htf.serve.limits import Limits
 from htf.serve.openapi import describe
 from support import city_matrix, people_matrix
@@ -66,6 +66,9 @@ def test_a_row_on_the_screen() -> None:
     rest = (">std. error", ">95 % interval", ">partial", ">inside map")
     assert answer_headings("records") == (">records", *rest)
     assert answer_headings("split person-days") == (">split person-days", *rest)
+    over = "mean of fare of split person-days, at most 6 per record"
+    assert ">split person-days" in answer_headings(over, MEANS)
+    assert ">records" in answer_headings("mean of fare, at most 6 per record", MEANS)
     few = {**ANSWER, "count": 0.31, "high": 99.96}
     assert show_answer(few, "split people") == ["0.3", "5.2", "-0.4 to 100", "12.5%", "100.0%"]
     assert show_answer(ANSWER) == ["1,234", "5.2", "0 to 2,469", "12.5%", "100.0%"]

@@ -151,6 +151,16 @@ def test_errors_are_those_of_the_bench() -> None:
     assert [a.to_dict() for a in again.main.areas] == [a.to_dict() for a in found.main.areas]
 
 
+def test_few_areas_say_little_about_another_budget() -> None:
+    found = simulate(plan(runs=1))
+    areas = [replace(area, errors=np.ones(1)) for area in found.main.areas[:2]]
+    few, many = replace(areas[0], answers=3), replace(areas[1], answers=97)
+    lucky = replace(few, errors=np.array([0.01]))
+    beside = replace(found.main, areas=(lucky, replace(many, errors=np.array([2.0]))))
+    compared = replace(found, main=replace(found.main, areas=(few, many)), beside=(beside,))
+    assert compared.change(beside) == pytest.approx(0.01**0.03 * 2**0.97)
+
+
 def test_more_budget_less_error_and_every_release_is_told() -> None:
     """Of `ug`, whose error is mostly noise: three runs tell the budgets apart."""
     told: list[tuple[int, int]] = []

@@ -66,6 +66,8 @@ def test_flows_between_districts() -> None:
     assert origins["count"].to_pylist() == pytest.approx(wanted.sum(axis=1).tolist())
     to_south = release.table("zone:district", where={"dest_zone": "South"})
     assert to_south["count"].to_pylist() == pytest.approx(wanted[:, 1].tolist())
+    with pytest.raises(InputError, match="as in --level dest_zone:district"):
+        release.table("district", where={"zone": "South"})
 
 
 def test_categories_beside_a_map() -> None:

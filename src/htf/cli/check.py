@@ -17,7 +17,7 @@ from htf.recipes.recipe import Recipe
 if TYPE_CHECKING:
     from htf.ingest.reading import Reading
 
-OF_A_MAP = ("bounds", "around", "zones", "by", "crs")
+OF_A_MAP = ("bounds", "around", "zones", "by", "within", "crs")
 OF_POINTS = (
     "x", "y", "encoding", "decimal", "skip_lines", "skip_last", "table", "sql", "memory", "points_crs", "user", "time",
     "time_unit", "time_format", "utc_offset",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 POINTS = 100_000  # assumed where nothing is said
 NOT_TRIED = (
-    "Not tried: whether numbers and times can be read, and whether places are inside the bounds. `htf check` tries that, "
+    "Not tried: whether numbers and times can be read, and whether places are on the map. `htf check` tries that, "
     "of a recipe too (--save-recipe), for your eyes only."
 )
 

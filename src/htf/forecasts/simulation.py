@@ -64,6 +64,7 @@ class Area:
     relative_errors: FloatArray  # mean of |answer - truth| / max(truth, 20), in per cent
     biases: FloatArray  # median of |exact counts of what was measured, scaled - truth|
     noises: FloatArray  # median of |answer - those counts|
+    answers: int  # how many areas were asked about in each release
     of_people: bool  # only then some records may not be measured
 
     @classmethod
@@ -88,6 +89,7 @@ class Area:
             np.array([relative_error(one.truth, one.answer) for one in flat]),
             np.array([np.median(np.abs(one.measured - one.truth)) for one in flat]),
             np.array([typical(np.abs(one.answer - one.measured)) for one in flat]),
+            len(flat[0].truth),
             plan.stand_in.crowd is not None,
         )
 
@@ -208,13 +210,17 @@ class Forecast:
 
     def change(self, other: Outlook) -> float:
         """How many times as large the typical error is at another budget: the geometric mean over
-        the areas, by the runs that both have, which were asked the same questions."""
-        ratios = [
-            there.errors.mean() / here.errors[: len(there.errors)].mean()
+        the areas, by the runs that both have, which were asked the same questions. A kind of which there are few areas,
+        such as three districts, says little, and weighs as little."""
+        found = [
+            (here.answers, there.errors.mean() / here.errors[: len(there.errors)].mean())
             for here, there in zip(self.main.areas, other.areas, strict=True)
             if here.errors.any() and there.errors.any()
         ]
-        return math.exp(float(np.mean(np.log(ratios)))) if ratios else 1.0
+        if not found:
+            return 1.0
+        weights, ratios = zip(*found, strict=True)
+        return math.exp(float(np.average(np.log(ratios), weights=weights)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -128,6 +128,10 @@ def read_level(domain: Domain, text: str) -> list[Part]:
     having = [n for n, axis in enumerate(domain.axes) if text in _levels(axis)]
     outlined = [n for n in having if n in domain.outlined]
     found = [Part(n, domain.axes[n].level_number(text)) for n in outlined or having]
+    if not found and "," in text:
+        raise InputError(
+            f"a level is one name, got {text!r:.100}: give one by --level and another by --by"
+        )
     if not found:
         raise InputError(f"there is no level {text!r:.100}: {_known(domain)}")
     return found

@@ -126,8 +126,11 @@ def remark_nothing(rows: Rows, tell: Tell | None) -> None:
     message = f"No record is {where}{_why_nothing(rows)}"
     if not rows.reading.allow_empty:
         bounds = "the order of --bounds W,S,E,N, " if has_map else ""
+        places = 2 if has_map else len(rows.domain.outlined)
+        is_further = rows.domain.dimensions > places
+        further = "the further axes (--axis, --category), " if is_further else ""
         raise NothingInsideError(
-            f"{message} Check {bounds}the columns (--x, --y), and the reference systems "
+            f"{message} Check {bounds}the columns (--x, --y), {further}and the reference systems "
             "(--crs, --read points-crs). To make a release whatever the data hold, as a program must: --allow-empty "
             "(in Python allow_empty=True). (This message is for your eyes: it is a fact about the data.)"
         )

@@ -32,7 +32,11 @@ UNBOUNDED = "unbounded: there may be no record"
 
 def answer_headings(quantity: str, kind: str = COUNTS) -> tuple[str, ...]:
     """The headings of a table on the screen. Counts stand below what they are numbers of."""
-    headings = (column.heading for column in KINDS[kind].columns.values() if column.heading)
+    headings = [column.heading for column in KINDS[kind].columns.values() if column.heading]
+    over = quantity.rpartition(f" of {SPLIT}")
+    if kind == MEANS and over[1]:
+        people = SPLIT + over[2].partition(",")[0]
+        headings = [people if heading == RECORDS else heading for heading in headings]
     return tuple(f">{heading.format(quantity=quantity)}" for heading in headings)
 
 

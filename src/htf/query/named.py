@@ -72,7 +72,7 @@ def _cross(asked: AskedRows, part: Part) -> AskedRows:
     edges = axis.from_cells(low), axis.from_cells(high)
     if np.any(asked.rows[:, [number, size + number]] != [axis.low, axis.high]):
         raise InputError(
-            f"`--by {axis.name}` counts every {axis.name}: leave it out of --where, --zone and boxes"
+            f"`--by {axis.name}` counts every {axis.name}: leave it out of --where, --zone and boxes{_other_end(asked, part)}"
         )
     if len(asked) * len(low) > MOST_ROWS:
         raise InputError(
@@ -85,6 +85,15 @@ def _cross(asked: AskedRows, part: Part) -> AskedRows:
     of_steps = axis.columns(low, high, part.level).items()
     columns = _with(dict(again.columns), axis, {n: column * len(asked) for n, column in of_steps})
     return replace(again, rows=rows, columns=columns, levels={**asked.levels, number: part.level})
+
+
+def _other_end(asked: AskedRows, part: Part) -> str:
+    """How to fix one end of trips, and count by the other."""
+    others = [number for number in asked.domain.outlined if number != part.axis]
+    if part.axis not in asked.domain.outlined or not others:
+        return ""
+    other = asked.domain.axes[others[0]]
+    return f", or count by the other end alone, as in --level {other.name}:{other.levels[-1].name}"
 
 
 def names_of_cells(domain: Domain, low: IntArray, high: IntArray) -> dict[str, list[Any]]:

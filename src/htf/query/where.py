@@ -151,7 +151,10 @@ def _as_rows(boxes: ArrayLike, domain: Domain) -> FloatArray:
     shape = rows.shape
     rows = rows[None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or rows.shape[1] not in sizes:
-        raise InputError(f"a box must be {form}, got an array of shape {shape}")
+        named = (
+            "" if domain.has_map or not domain.outlined else "; ask for zones by --zone or --level"
+        )
+        raise InputError(f"a box must be {form}, got an array of shape {shape}{named}")
     return rows
 
 

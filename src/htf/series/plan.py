@@ -128,7 +128,10 @@ class SeriesPlan:
             "together, corrections included. Other periods tell nothing about it."
         )
         if self.unit == RECORD:
-            loss = "A person with k records loses up to k times that: choose the unit person if people have several."
+            loss = (
+                "A person with k records loses up to k times that. To protect people, name their column in the recipe "
+                "of a series (user)."
+            )
         else:
             most = Epsilon(self.total.units * self.releases)
             loss = (
