@@ -18,10 +18,8 @@ from htf.frame.grids import limit_parts
 from htf.frame.hierarchy import cut_some
 from htf.frame.tree import RegionTree
 
-NOTHING = (
-    np.empty(0),
-    np.empty(0),
-)  # in place of estimates and scales, where measurements do not fit
+# In place of estimates and scales, where measurements do not fit.
+NOTHING = (np.empty(0), np.empty(0))
 LEAST_MOST_CELLS = 2**16  # no map need be coarser than 256 x 256
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,12 +24,10 @@ from htf.curator.measurements import (
     PrivTreeSplits,
     ScoreSplits,
 )
+from htf.estimation.prior import Prior
 from htf.frame.domain import Domain, IntArray
 from htf.frame.tree import RegionTree
 from htf.privacy.epsilon import Epsilon
-
-if TYPE_CHECKING:
-    from htf.estimation.prior import Prior
 
 T = TypeVar("T")
 Steps = Generator[Measurement, IntArray, T]

@@ -9,17 +9,14 @@ how far each prior is trusted (htf.estimation.trust).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from htf.estimation.prior import Prior
 from htf.estimation.trust import CLASSES, DENSITIES, UNEVEN, Evidence
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.halving import Step, halving_axes
 from htf.frame.tree import RegionTree
-
-if TYPE_CHECKING:
-    from htf.estimation.prior import Prior
 
 PULL = 0.25  # the middle of a half lies a quarter of the way to that of the box beside it
 TURNS_OF_A_LEVEL = 2  # boxes that were halved so many times more are told apart

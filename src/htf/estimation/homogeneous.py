@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +28,11 @@ from htf.estimation.background import Background, join, trust_in_shares
 from htf.estimation.expectation import Expectation, rounded
 from htf.estimation.leaf_counts import judge_leaves
 from htf.estimation.least_squares import UNKNOWN, TreeCounts, add_up, sibling_layers
+from htf.estimation.prior import Prior
 from htf.estimation.shrinkage import SMOOTHING, SMOOTHING_PEOPLE, LearntCounts, Posterior
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.halving import Neighbourhood
 from htf.frame.tree import RegionTree
-
-if TYPE_CHECKING:
-    from htf.estimation.prior import Prior
 
 FROM_LEAVES = "homogeneous-from-leaves"  # the name of this estimator in a release
 PRIOR_TRUST = "prior_trust"  # the fact of a release that says how far its priors were trusted

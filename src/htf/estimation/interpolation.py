@@ -7,7 +7,6 @@ Inside a leaf the density leans towards fuller regions beside it, and follows pu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +22,10 @@ from htf.estimation.expectation import (
     shares_of_pieces,
     trust_shape,
 )
+from htf.estimation.prior import Prior
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.halving import Neighbourhood, halve_often
 from htf.frame.tree import RegionTree
-
-if TYPE_CHECKING:
-    from htf.estimation.prior import Prior
 
 FINER = 4  # halvings of a leaf in which its density is interpolated
 LARGEST = 2.0**100  # records: far beyond any sum of counts, and nothing overflows

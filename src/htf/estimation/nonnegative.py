@@ -10,15 +10,11 @@ the map had 4 to 12 times the error when cut off and scaled instead.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from htf.estimation.parts import Parts
 from htf.frame.curve import places_on_curve
 from htf.frame.domain import FloatArray
-
-if TYPE_CHECKING:
-    from htf.estimation.parts import Parts
 
 
 def non_negative(parts: Parts) -> FloatArray:

@@ -22,9 +22,8 @@ from htf.frame.domain import FloatArray
 from htf.query.kernels import covered_share, fill_inside, snap_rows, write_answer
 from htf.query.prefetch import LINES, prefetch
 
-NO_REGION = (
-    tree.NO_REGION
-)  # the module is imported whole, so that a change of its constant is noticed
+# The module is imported whole, so that a change of its constant is noticed.
+NO_REGION = tree.NO_REGION
 
 # The columns of `regions`. First, the answer of least squares; the variance s and the fourth cumulant
 # of the estimate from the counts in a region and below it (s is 0 if they say nothing about it).

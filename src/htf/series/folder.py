@@ -22,13 +22,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from htf.base import arguments
 from htf.errors import BudgetError, InputError
 from htf.estimation.prior import Prior
 from htf.files import SPARE, UNFINISHED, is_same, open_own, spare_folders, write_text, write_whole
 from htf.privacy.account import PENDING, WITHDRAWN, Account, Entry
+from htf.privacy.apart import ToldApart
 from htf.privacy.budget import BudgetFile, digest_of, read_accounts
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import RECORD
@@ -38,9 +39,6 @@ from htf.release.file import charged_entry
 from htf.release.release import Release
 from htf.series.periods import Period
 from htf.series.plan import SeriesPlan, period_of, read_plan
-
-if TYPE_CHECKING:
-    from htf.privacy.apart import ToldApart
 
 BUDGET = "budget.sqlite"
 ALL = "series"  # the account of a series whose periods add up

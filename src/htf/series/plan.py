@@ -12,7 +12,7 @@ from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from htf.base import arguments
 from htf.errors import InputError
@@ -22,12 +22,10 @@ from htf.privacy.budget import digest_of
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.protection import RECORD
 from htf.recipes.maps import map_files
+from htf.recipes.quote import Quote
 from htf.recipes.recipe import Recipe, given_fields
 from htf.release.named_columns import layer_columns, with_outlines, zone_type
 from htf.series.periods import KINDS, Period
-
-if TYPE_CHECKING:
-    from htf.recipes.quote import Quote
 
 PLAN = "series.json"
 FORMAT = 3  # the only one that is read

@@ -9,15 +9,13 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from htf.query.boxes import axis_table
+from htf.release.release import Release
 from htf.serve.limits import Limits, Refusal
-
-if TYPE_CHECKING:
-    from htf.release.release import Release
 
 T = TypeVar("T")
 Row = list[float]
