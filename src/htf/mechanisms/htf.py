@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from htf.errors import InputError
 from htf.estimation.homogeneous import FROM_LEAVES, PRIOR_TRUST, Estimated, estimate_regions
 from htf.estimation.least_squares import TreeCounts, join_near, smooth_variances
 from htf.estimation.noise_law import count_variances, scales_of_variances
-from htf.estimation.prior import Prior
 from htf.frame.domain import FloatArray, IntArray
 from htf.frame.grids import MOST_LEAVES, wide_axes
 from htf.frame.halving import halve_often, halving_axes
@@ -46,6 +45,9 @@ from htf.mechanisms.base import (
 )
 from htf.mechanisms.last_counts import ALONE, RoundCounts, lower_medians
 from htf.privacy.epsilon import UNITS_PER_EPSILON
+
+if TYPE_CHECKING:
+    from htf.estimation.prior import Prior
 
 LAST_HALVINGS = 2  # in the last round, at most: what it is cut into should be known well before
 OCTAVES = 13  # of how clear counts are of their noise, by which regions are told apart

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from htf.privacy.account import PENDING, PUBLISHED, Entry
+from htf.privacy.account import PENDING, PUBLISHED
 from htf.privacy.epsilon import Epsilon
 from htf.privacy.meaning import GUESSES, Meaning, belief_text
 from htf.privacy.protection import PEOPLE, PERSON, RECORD, price_of_bought
@@ -141,7 +141,7 @@ def _entries(subject: Subject) -> Markup:
     shown = subject.entries[-MOST_ENTRIES:]
     lines = [
         (
-            _moment(entry),
+            entry.charged.replace("T", " ").removesuffix("Z")[:16],
             entry.label or entry.mechanism,
             short(entry.epsilon),
             entry.state,
@@ -161,10 +161,6 @@ def _entries(subject: Subject) -> Markup:
         notes.append("A withdrawn release still counts: others have seen it.")
     note = element("p", " ".join(notes), css="note") if notes else None
     return join(element("h3", "Charges to the budget"), made, note)
-
-
-def _moment(entry: Entry) -> str:
-    return entry.charged.replace("T", " ").removesuffix("Z")[:16]
 
 
 def _holders(subject: Subject) -> Iterator[tuple[str, Content]]:

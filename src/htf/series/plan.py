@@ -150,11 +150,8 @@ class SeriesPlan:
         >>> plan.to_dict()["unit"]
         'person'
         """
-        recipe = {
-            name: _as_json(value)
-            for name, value in given_fields(self.recipe).items()
-            if name not in MAPS
-        }
+        given = given_fields(self.recipe).items()
+        recipe = {name: _as_json(value) for name, value in given if name not in MAPS}
         maps = {name: getattr(self.recipe, name) for name in MAPS}
         return {
             "format": FORMAT,

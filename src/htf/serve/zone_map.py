@@ -64,9 +64,9 @@ def make_zones(holding: Holding, level: str | None, axis: str | None, where: Whe
     columns = {**labels, **attributes}
     answers = view.answers.to_columns(of_leaves=True)
     columns |= {name: column.tolist() for name, column in answers.items()}
-    is_known = view.unit == "km²"
+    is_known, density = view.unit == "km²", view.density.tolist()
     columns["area"] = view.area.tolist() if is_known else [None] * len(zones.low)
-    columns["density"] = [_finite(value) if is_known else None for value in view.density.tolist()]
+    columns["density"] = [one if is_known and math.isfinite(one) else None for one in density]
     columns["clear"] = view.is_clear.tolist()
     rows = zip(*columns.values(), strict=True)
     outlines = geojson_of(in_degrees(lighter(zones.shapes), zones.domain.crs))
@@ -84,10 +84,6 @@ def make_zones(holding: Holding, level: str | None, axis: str | None, where: Whe
         **holding.label,
     }
     return orjson.dumps({**said, "features": features})
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _names(zones: Zones) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:

@@ -38,7 +38,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -60,9 +60,11 @@ from htf.mechanisms.base import (
     split_epsilon,
 )
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
-from htf.release.release import Release
 from htf_bench.grids import LEAST_MOST_CELLS, NOTHING, check_most_cells, coarse_shape
 from htf_bench.mechanisms.hdmm import minimise
+
+if TYPE_CHECKING:
+    from htf.release.release import Release
 
 ESTIMATOR = "dawa"
 BUCKETS, HIERARCHY = "buckets", "hierarchy"

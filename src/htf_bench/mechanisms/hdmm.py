@@ -30,6 +30,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,9 +41,11 @@ from htf.frame.grids import MOST_GRID_CELLS, even_edges
 from htf.frame.hierarchy import refine
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
 from htf.privacy.epsilon import UNITS_PER_EPSILON
-from htf.release.release import Release
 from htf_bench.grids import NOTHING, check_most_cells, coarse_shape
 from htf_bench.mechanisms.privlet import refuse_too_much_noise
+
+if TYPE_CHECKING:
+    from htf.release.release import Release
 
 ESTIMATOR = "hdmm"
 MOST_PER_AXIS = 1024  # a strategy of this size takes seconds to find

@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,8 +40,10 @@ from htf.frame.grids import MOST_GRID_CELLS, even_edges
 from htf.frame.hierarchy import refine
 from htf.mechanisms.base import Histogram, Mechanism, parameter, read_integer
 from htf.privacy.epsilon import UNITS_PER_EPSILON, Epsilon
-from htf.release.release import Release
 from htf_bench.grids import NOTHING, check_most_cells, coarse_shape, padded
+
+if TYPE_CHECKING:
+    from htf.release.release import Release
 
 ESTIMATOR = "privlet"
 LARGEST_SCALE = 10**15  # of noise; 64 bits hold a thousand times that
