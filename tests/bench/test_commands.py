@@ -247,6 +247,7 @@ def _is_alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_paper_draws_its_figures_and_judges_its_claims(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

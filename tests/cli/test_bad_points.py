@@ -315,6 +315,7 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk(tiny_disk: Path, tmp_path: Path) -> None:
     asked = (crowd(tmp_path), "--user", "who", "--max-records", "2", "--read", "memory=120MB")
     ran = htf(release(tmp_path, *asked), TMPDIR=str(tiny_disk))
@@ -390,6 +391,7 @@ def test_a_server_s_troubles(
     postgres.psql("DROP TABLE texts;")
 
 
+@pytest.mark.slow
 def test_spark_is_silent_about_the_data(tmp_path: Path) -> None:
     """In a process of its own, whose output is all there is."""
     require("java", "openjdk-17-jre-headless")

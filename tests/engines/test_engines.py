@@ -384,6 +384,7 @@ def test_periods_of_all_years(per: str, tmp_path: Path, spark: Any, postgres: An
     del spark
 
 
+@pytest.mark.slow
 def test_someone_with_millions_of_records(spark: Any) -> None:
     """Row numbers of Spark have 32 bits, which 512 times five million are too many for."""
     number = 5_000_000

@@ -21,7 +21,17 @@ from support import require
 SMALL = {"inputs": 0.01, "releases": 0.005, "kills": 0.01, "faults": 0.008, "flips": 0.005, "load": 0.01, "series": 0.012, "newer": 0.005}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CAMPAIGNS)
+ALWAYS = (
+    "inputs",
+    "releases",
+    "flips",
+)  # the others start and kill many programs, which takes longest
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=[] if one in ALWAYS else [pytest.mark.slow]) for one in CAMPAIGNS],
+)
 def test_a_piece_of_each(name: str, tmp_path: Path) -> None:
     if name in ("kills", "faults"):
         require("cc", "gcc")
